@@ -9,81 +9,59 @@ https://ably.com/docs/platform/integrations/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery, Event
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    any_body_or_none,
-    body_digest,
-    checker,
-    digest,
-    field,
-    first,
-    fixed,
-    header,
-    many_events,
-    one_event,
-    parts_of,
-    secrets_for,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Event, kit
 
 _PARTS = ("key name", "key secret")
-scheme = Hmac(header="x-ably-signature", encoding="base64")
+scheme = kit.Hmac(header="x-ably-signature", encoding="base64")
 
-_account = first(field("$.appId"), header("x-ably-envelope-appid", "x-ably-key"))
-_one = one_event(
-    id=first(
-        field("$.messages[0].id"), field("$.presence[0].id"), header("x-ably-message-id"), body_digest()
-    ),
-    type=first(field("$.source"), header("x-ably-envelope-source"), fixed("channel.message")),
+_account = kit.first("$.appId", kit.header("x-ably-envelope-appid", "x-ably-key"))
+_one = kit.one_event(
+    id=kit.or_body("$.messages[0].id", "$.presence[0].id", "header x-ably-message-id"),
+    type=kit.first("$.source", "header x-ably-envelope-source", kit.fixed("channel.message")),
     account=_account,
-    read=any_body_or_none,
+    read=kit.any_body_or_none,
 )
-_batch = many_events(
+_batch = kit.many_events(
     items="$.items",
-    id=first(field("$.data.messages[0].id"), digest(field("$"))),
-    type=first(field("$.name"), field("$.source")),
+    id=kit.first("$.data.messages[0].id", kit.digest("$")),
+    type=kit.first("$.name", "$.source"),
     account=_account,
-    occurred_at=field("$.timestamp"),
+    occurred_at="$.timestamp",
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the key that it names, one of `secrets`, has signed it. Raises: Rejected."""
-    scheme.verify(delivery, secrets_for(delivery, "x-ably-key", secrets, *_PARTS), now)
+    scheme.verify(delivery, kit.secrets_for(delivery, "x-ably-key", secrets, *_PARTS), now)
 
 
 def events(delivery: Delivery) -> list[Event]:
     """The events of a verified `delivery`. Raises: Rejected(bad_body)."""
-    body = any_body_or_none(delivery)
+    body = kit.any_body_or_none(delivery)
     return _batch(delivery) if isinstance(body, dict) and "items" in body else _one(delivery)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
-    name, key = parts_of(secret, *_PARTS)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
+    name, key = kit.parts_of(secret, *_PARTS)
     return {"x-ably-key": name} | scheme.sign(body, key, now, **options)
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.items[*].data.messages[*].id",
         "$.items[*].timestamp",
         "$.messages[*].id",
         "$.presence[*].id",
         "header x-ably-message-id",
     ),
-    check_secret=checker(*_PARTS),
+    check_secret=kit.checker(*_PARTS),
     sample=_batch.sample,
     setup_url="https://ably.com/accounts/any/apps/any/integrations",
 )

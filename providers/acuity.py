@@ -6,38 +6,21 @@ appointment looks exactly the same, so the minute of receipt is part of the id.
 https://developers.acuityscheduling.com/docs/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    FORM,
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-acuity-signature", encoding="base64")
+sign = kit.signer(scheme.sign, content=kit.FORM)
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.action", "$.id")),
+    type=kit.or_unknown("$.action"),
+    account="$.calendarID",
+    read=kit.form_body,
 )
-
-scheme = Hmac(header="x-acuity-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, content=FORM)
-events = one_event(
-    id=first(join(field("$.action"), field("$.id")), body_digest()),
-    type=first(field("$.action"), fixed("unknown")),
-    account=field("$.calendarID"),
-    read=form_body,
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://secure.acuityscheduling.com/app.php?key=api",
 )

@@ -6,52 +6,32 @@ Events of a checkout are forms, those of a prequalification JSON. All events of 
 https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    json_or_form,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
-    header="x-affirm-signature",
-    hash="sha512",
-    key="v0",
-    signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t"),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-_session = field("$.webhook_session_id")
-_event = field("$.event")
-_time = field("$.event_timestamp")
-events = one_event(
-    id=first(field("$.event_id"), join(_session, _event, _time), join(_session, _event), body_digest()),
-    type=first(_event, fixed("unknown")),
+_session = kit.field("$.webhook_session_id")
+_event = kit.field("$.event")
+_time = kit.field("$.event_timestamp")
+events = kit.one_event(
+    id=kit.or_body("$.event_id", kit.join(_session, _event, _time), kit.join(_session, _event)),
+    type=kit.or_unknown(_event),
     occurred_at=_time,
-    read=json_or_form,
+    read=kit.json_or_form,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="x-affirm-signature",
+        hash="sha512",
+        key="v0",
+        signed="{timestamp}.{body}",
+        timestamp=kit.Timestamp(key="t"),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.event_id",
         "$.webhook_session_id + $.event + $.event_timestamp",
         new_on_retry=("signed time",),
         known_from="https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks",
 )

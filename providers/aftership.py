@@ -5,33 +5,13 @@ The id is `$.event_id`, the type `$.event`. There are 14 retries within three da
 https://www.aftership.com/docs/tracking/webhook/webhook-overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="aftership-hmac-sha256", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event_id"), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    occurred_at=field("$.ts"),
-)
-
-sender = Sender(
+events = kit.one_event(id=kit.or_body("$.event_id"), type=kit.or_unknown("$.event"), occurred_at="$.ts")
+sender = kit.Sender(
+    scheme=kit.Hmac(header="aftership-hmac-sha256", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=4),
-    identity=told_apart_by("$.event_id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(4),
+    identity=kit.told_apart_by("$.event_id"),
     setup_url="https://admin.aftership.com/settings/webhooks",
 )

@@ -6,37 +6,15 @@ taken: it is compressed, and a URL below ours is asked for a confirmation code.
 https://docs.airship.com/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
-    header="x-ua-signature", signed="{timestamp}:{body}", timestamp=Timestamp(header="x-ua-timestamp")
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.occurred"),
-)
-
-sender = Sender(
+events = kit.one_event(id=kit.or_body("$.id"), type=kit.or_unknown("$.type"), occurred_at="$.occurred")
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="x-ua-signature", signed="{timestamp}:{body}", timestamp=kit.Timestamp(header="x-ua-timestamp")
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id", "$.audience"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id", "$.audience"),
     setup_url="https://go.airship.com/",
 )

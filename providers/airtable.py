@@ -6,40 +6,19 @@ id, so that is the webhook's id and the time. A webhook ends seven days after it
 https://airtable.com/developers/web/api/webhooks-overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.webhook.id", "$.timestamp")),
+    type=kit.fixed("ping"),
+    account="$.base.id",
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(
-    header="x-airtable-content-mac",
-    prefix="hmac-sha256=",
-    secret="base64",  # noqa: S106  a codec's name
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(join(field("$.webhook.id"), field("$.timestamp")), body_digest()),
-    type=fixed("ping"),
-    account=field("$.base.id"),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-airtable-content-mac", prefix="hmac-sha256=", secret="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=7),
+    retry_horizon=kit.days(7),
     disables_after="a week of failures",
-    identity=told_apart_by("$.webhook.id + $.timestamp"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.webhook.id + $.timestamp"),
     setup_url="https://airtable.com/developers/web/api/create-a-webhook",
 )

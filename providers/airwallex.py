@@ -7,40 +7,22 @@ go on for three days.
 https://www.airwallex.com/docs/developer-tools/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.name"),
+    account=kit.first("$.account_id", "$.accountId"),
+    occurred_at=kit.first("$.created_at", "$.createdAt"),
 )
-
-scheme = Hmac(
-    header="x-signature",
-    signed="{timestamp}{body}",
-    timestamp=Timestamp(header="x-timestamp", unit="ms"),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.name"), fixed("unknown")),
-    account=first(field("$.account_id"), field("$.accountId")),
-    occurred_at=first(field("$.created_at"), field("$.createdAt")),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="x-signature",
+        signed="{timestamp}{body}",
+        timestamp=kit.Timestamp(header="x-timestamp", unit="ms"),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=4),
-    identity=told_apart_by("$.id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(4),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://www.airwallex.com/app/developer/webhooks",
 )

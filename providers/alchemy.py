@@ -6,34 +6,15 @@ that a block had for the webhook. Alchemy tries again for up to an hour.
 https://www.alchemy.com/docs/reference/notify-api-quickstart
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.type"), account="$.webhookId", occurred_at="$.createdAt"
 )
-
-scheme = Hmac(header="x-alchemy-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.webhookId"),
-    occurred_at=field("$.createdAt"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-alchemy-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.alchemy.com/webhooks",
 )

@@ -11,26 +11,9 @@ that of publishing, and SNS tries for an hour at most.
 https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers import Rejected
-from hookonce.providers.kit import (
-    FAILURES,
-    Configured,
-    EventView,
-    Extractor,
-    Sender,
-    field,
-    first,
-    one_event,
-    owner_of,
-    parse_json,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.sns import Sns, envelope
+from hookonce.providers import Rejected, kit
 
 _HOST: Final = r"https://sns\.[a-z]{2}(?:-[a-z]{2,12}){1,3}-[0-9]{1,2}\.amazonaws\.com(?:\.cn)?"
 _CERTIFICATES: Final = rf"{_HOST}/SimpleNotificationService-[A-Za-z0-9]{{1,64}}\.pem"
@@ -40,46 +23,44 @@ _TEST: Final = "https://sns.us-west-2.amazonaws.com/SimpleNotificationService-te
 _KINDS: Final = ("notificationType", "eventType", "detail-type", "Event", "NewStateValue")
 
 
-def _kind(view: EventView) -> object:
+def _kind(view: kit.EventView) -> object:
     """What the message says that it is, if it is one of Amazon's own services': the text is signed."""
     try:
-        said = parse_json(str(field("$.Message").get(view)))
+        said = kit.parse_json(str(kit.field("$.Message").get(view)))
     except Rejected:
         return None
-    places = (*(field(f"$['{name}']") for name in _KINDS), field("$.Records[0].eventName"))
-    return first(*places).get(view._replace(data=said))
+    places = (*(kit.field(f"$['{name}']") for name in _KINDS), kit.field("$.Records[0].eventName"))
+    return kit.first(*places).get(view._replace(data=said))
 
 
-events = one_event(
-    id=field("$.MessageId"),
-    type=first(Extractor(_kind, "the message's kind"), field("$.Type")),
-    account=field("$.TopicArn"),
-    occurred_at=field("$.Timestamp"),
-    read=envelope,
+events = kit.one_event(
+    id="$.MessageId",
+    type=kit.first(kit.Extractor(_kind, "the message's kind"), "$.Type"),
+    account="$.TopicArn",
+    occurred_at="$.Timestamp",
+    read=kit.sns.envelope,
 )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for a source's `topics`. Raises: ValueError listing every mistake."""
-    given = Options(options, "amazon_sns")
+@kit.with_options("amazon_sns")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for a source's `topics`."""
     topics = given.take("topics", [])
     if not isinstance(topics, list) or not all(isinstance(arn, str) and ":sns:" in arn for arn in topics):
         given.mistakes.append(
             f"topics is {topics!r}, expected a list such as ['arn:aws:sns:eu-west-1:1:name']"
         )
-    given.done()
-    scheme = Sns(tuple(topics), _CERTIFICATES, _CONFIRMATIONS, _TEST)
-    return Configured(
+    scheme = kit.sns.Sns(tuple(topics), _CERTIFICATES, _CONFIRMATIONS, _TEST)
+    return kit.Configured(
         verify=scheme.verify,
         sign=lambda *_, **__: {},
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
             id_is_signed=True,
             signed_in_parts=True,
-            retry_horizon=timedelta(hours=2),
-            retries_on=FAILURES,
-            identity=told_apart_by("$.MessageId"),
-            tolerance=scheme.tolerance,
+            retry_horizon=kit.hours(2),
+            retries_on=kit.FAILURES,
+            identity=kit.told_apart_by("$.MessageId"),
             max_body=1 << 20,  # it is parsed before it is known to be genuine
             fetches=(_CERTIFICATES, _CONFIRMATIONS),
             needs_secret=not topics,
@@ -93,7 +74,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
 
 def check(secret: str) -> None:
     """Raises: ValueError unless it is a TopicArn, a key, or both."""
-    owner = owner_of(secret, "topic")
+    owner = kit.owner_of(secret, "topic")
     if ":sns:" not in owner.name and not (owner.key and not owner.name):
         msg = "the secret is not usable; expected a TopicArn ('arn:aws:sns:...'), a PEM key, or 'arn:PEM'"
         raise ValueError(msg)

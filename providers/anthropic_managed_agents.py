@@ -6,25 +6,18 @@ thin: ask the API for the session that `$.data.id` names.
 https://platform.claude.com/docs/en/managed-agents/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook",))
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.data.type"), field("$.type"), fixed("unknown")),
-    account=first(field("$.data.workspace_id"), field("$.data.organization_id")),
-    occurred_at=field("$.created_at"),
+    type=kit.or_unknown("$.data.type", "$.type"),
+    account=kit.first("$.data.workspace_id", "$.data.organization_id"),
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://platform.claude.com/docs/en/managed-agents/webhooks",
 )

@@ -11,39 +11,24 @@ https://developers.asana.com/docs/webhooks-guide
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Final
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    digest,
-    field,
-    first,
-    join,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-hook-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _event = (
-    field("$.user.gid"),
-    field("$.created_at"),
-    field("$.action"),
-    field("$.resource.gid"),
-    field("$.parent.gid"),
-    field("$.change"),
+    kit.field("$.user.gid"),
+    kit.field("$.created_at"),
+    kit.field("$.action"),
+    kit.field("$.resource.gid"),
+    kit.field("$.parent.gid"),
+    kit.field("$.change"),
 )
-events = many_events(
+events = kit.many_events(
     items="$.events",
-    id=digest(*_event, field("$.resource.resource_type")),
-    former=(digest(*_event),),
-    type=first(join(field("$.resource.resource_type"), field("$.action"), by="."), field("$.action")),
-    occurred_at=field("$.created_at"),
+    id=kit.digest(*_event, "$.resource.resource_type"),
+    former=(kit.digest(*_event),),
+    type=kit.first(kit.join("$.resource.resource_type", "$.action", by="."), "$.action"),
+    occurred_at="$.created_at",
 )
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -57,12 +42,11 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     return Reply(headers={"X-Hook-Secret": given}, secret=None if given in secrets else given)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-hook-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
+    retry_horizon=kit.days(2),
     disables_after="a day of failures",
-    identity=told_apart_by("$.events[*].created_at + $.events[*].resource.gid + $.events[*].action"),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    identity=kit.told_apart_by("$.events[*].created_at + $.events[*].resource.gid + $.events[*].action"),
     setup_url="https://developers.asana.com/reference/createwebhook",
 )

@@ -6,32 +6,16 @@ The id is `$.data.webhookActionId`; what has none (a ping) by its fingerprint an
 https://developers.ashbyhq.com/docs/authenticating-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id="$.data.webhookActionId", undated=kit.body_digest(), type=kit.or_unknown("$.action")
 )
-
-scheme = Hmac(header="ashby-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=field("$.data.webhookActionId"), undated=body_digest(), type=first(field("$.action"), fixed("unknown"))
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="ashby-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.data.webhookActionId", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.data.webhookActionId", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://app.ashbyhq.com/admin/api/webhooks",
 )

@@ -7,38 +7,24 @@ three days.
 https://docs.attio.com/rest-api/guides/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    digest,
-    field,
-    header,
-    many_events,
-    signer,
-    told_apart_by,
-    whole,
-)
-
-scheme = Hmac(header=("attio-signature", "x-attio-signature"))
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="idempotency-key")
-events = many_events(
+scheme = kit.Hmac(header=("attio-signature", "x-attio-signature"))
+sign = kit.signer(scheme.sign, event_id="idempotency-key")
+events = kit.many_events(
     items="$.events",
-    id=digest(header("idempotency-key"), field("$")),
-    type=field("$.event_type"),
-    account=whole("$.webhook_id"),
+    id=kit.digest("header idempotency-key", "$"),
+    type="$.event_type",
+    account=kit.whole("$.webhook_id"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=4),
-    identity=told_apart_by(
+    retry_horizon=kit.days(4),
+    identity=kit.told_apart_by(
         "header idempotency-key",
         "body",
         because="the older webhooks send no key; an event says what it is about and who did it",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://build.attio.com/",
 )

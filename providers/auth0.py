@@ -9,48 +9,33 @@ https://auth0.com/docs/customize/log-streams/custom-log-streams
 
 from dataclasses import replace
 
-from hookonce.providers import Delivery, Event, Rejected
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    field,
-    first,
-    json_body,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Event, Rejected, kit
 
-scheme = Token(header="authorization")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_entries = many_events(
+_entries = kit.many_events(
     items="$",
-    id=first(field("$.log_id"), field("$.data.log_id"), field("$._id")),
-    type=first(field("$.data.type"), field("$.type")),
-    account=first(field("$.data.tenant_name"), field("$.data.client_id")),
-    occurred_at=first(field("$.data.date"), field("$.date")),
+    id=kit.first("$.log_id", "$.data.log_id", "$._id"),
+    type=kit.first("$.data.type", "$.type"),
+    account=kit.first("$.data.tenant_name", "$.data.client_id"),
+    occurred_at=kit.first("$.data.date", "$.date"),
 )
 
 
 def events(delivery: Delivery) -> list[Event]:
     """The entries, each an event. Raises: Rejected(bad_body)."""
     try:
-        json_body(delivery)
+        kit.json_body(delivery)
     except Rejected:
         lines = [line for line in delivery.body.split(b"\n") if line.strip()]
         delivery = replace(delivery, body=b"[" + b",".join(lines) + b"]")
     return _entries(delivery)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(header="authorization"),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="after three failures the stream is paused until somebody resumes it",
+    retry_horizon="after three failures the stream is paused until somebody resumes it",
     disables_after="three failures: the stream is paused",
-    identity=told_apart_by("$.log_id", "$[*].log_id"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.log_id", "$[*].log_id"),
     sample=_entries.sample,
     setup_url="https://manage.auth0.com/#/log-streams",
 )

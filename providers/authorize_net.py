@@ -8,34 +8,17 @@ https://developer.authorize.net/api/reference/features/webhooks.html
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-scheme = Hmac(header="x-anet-signature", hash="sha512", prefix="sha512=")
-_decoded = Hmac(
-    header="x-anet-signature",
-    hash="sha512",
-    prefix="sha512=",
-    secret="hex",  # noqa: S106  a codec's name
-)
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.notificationId"), body_digest()),
-    type=first(field("$.eventType"), fixed("unknown")),
-    account=field("$.webhookId"),
-    occurred_at=field("$.eventDate"),
+scheme = kit.Hmac(header="x-anet-signature", hash="sha512", prefix="sha512=")
+_decoded = kit.Hmac(header="x-anet-signature", hash="sha512", prefix="sha512=", secret="hex")
+events = kit.one_event(
+    id=kit.or_body("$.notificationId"),
+    type=kit.or_unknown("$.eventType"),
+    account="$.webhookId",
+    occurred_at="$.eventDate",
 )
 
 
@@ -49,11 +32,11 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         _decoded.verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.notificationId"),
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.notificationId"),
     check_secret=_decoded.check_secret,
     setup_url="https://account.authorize.net/",
 )

@@ -6,34 +6,17 @@ is the token that the application has set for its webhooks.
 https://aps.autodesk.com/en/docs/webhooks/v1/developers_guide/basics/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-adsk-signature", hash="sha1", prefix="sha1hash=")
+sign = kit.signer(scheme.sign, event_id="x-adsk-delivery-id")
+events = kit.one_event(
+    id=kit.or_body("header x-adsk-delivery-id"), type=kit.or_unknown("$.hook.event"), account="$.hook.tenant"
 )
-
-scheme = Hmac(header="x-adsk-signature", hash="sha1", prefix="sha1hash=")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-adsk-delivery-id")
-events = one_event(
-    id=first(header("x-adsk-delivery-id"), body_digest()),
-    type=first(field("$.hook.event"), fixed("unknown")),
-    account=field("$.hook.tenant"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("header x-adsk-delivery-id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("header x-adsk-delivery-id"),
     setup_url="https://aps.autodesk.com/myapps/",
 )

@@ -7,26 +7,22 @@ time. Failed deliveries are tried again up to eight times; a subscription that g
 https://learn.microsoft.com/en-us/azure/devops/service-hooks/services/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, body_digest, field, first, fixed, one_event, told_apart_by
-from hookonce.providers.kit.registry.token_sender import token_sender
-
-events = one_event(
-    id=first(field("$.id"), body_digest("$.notificationId")),
-    type=first(field("$.eventType"), fixed("unknown")),
-    account=field("$.resourceContainers.account.id"),
-    occurred_at=field("$.createdDate"),
+events = kit.one_event(
+    id=kit.first("$.id", kit.body_digest("$.notificationId")),
+    type=kit.or_unknown("$.eventType"),
+    account="$.resourceContainers.account.id",
+    occurred_at="$.createdDate",
 )
-configure = token_sender(
+configure = kit.token_sender(
     "azure_devops",
     "basic",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=timedelta(days=1),
-        identity=told_apart_by("$.id"),
+        retry_horizon=kit.days(1),
+        identity=kit.told_apart_by("$.id"),
         setup_url="https://learn.microsoft.com/en-us/azure/devops/service-hooks/services/webhooks",
     ),
 )

@@ -7,26 +7,19 @@ days; hooks of before the signatures came unsigned, make them anew.
 https://developer.bigcommerce.com/docs/integrations/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",), secret="raw")  # noqa: S106  a codec's name
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook",), secret="raw")
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.scope"), fixed("unknown")),
-    account=first(field("$.store_id"), field("$.producer")),
-    occurred_at=field("$.created_at"),
+    type=kit.or_unknown("$.scope"),
+    account=kit.first("$.store_id", "$.producer"),
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     disables_after="success below 90 % within two minutes: the domain is left out for three",
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://developer.bigcommerce.com/docs/integrations/webhooks",
 )

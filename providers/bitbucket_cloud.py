@@ -9,29 +9,16 @@ https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    SERVER_ERRORS,
-    Hmac,
-    Sender,
-    field,
-    first,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-request-uuid", type="x-event-key", default_type="repo:push")
-events = one_event(
-    id=header("x-request-uuid", "x-request-id"),
-    type=header("x-event-key"),
-    account=first(field("$.repository.uuid"), field("$.repository.workspace.uuid"), field("$.repository.id")),
-    occurred_at=field("$.date"),
+scheme = kit.Hmac(header="x-hub-signature", prefix="sha256=")
+sign = kit.signer(scheme.sign, event_id="x-request-uuid", type="x-event-key", default_type="repo:push")
+events = kit.one_event(
+    id=kit.header("x-request-uuid", "x-request-id"),
+    type="header x-event-key",
+    account=kit.first("$.repository.uuid", "$.repository.workspace.uuid", "$.repository.id"),
+    occurred_at="$.date",
 )
 
 
@@ -41,12 +28,11 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     return Reply() if unsigned and delivery.headers.get("x-event-key") == "diagnostics:ping" else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    retries_on=SERVER_ERRORS,
-    identity=told_apart_by("header x-request-uuid", "header x-request-id"),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    retry_horizon=kit.days(1),
+    retries_on=kit.SERVER_ERRORS,
+    identity=kit.told_apart_by("header x-request-uuid", "header x-request-id"),
     setup_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
 )

@@ -7,38 +7,22 @@ of the body's fingerprint; so are captures, of which a transaction may have seve
 https://help.bolt.com/developers/webhooks/hook-verification/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
+_type = kit.field("$.type")
+events = kit.one_event(
+    id=kit.or_body(kit.when_matches(_type, "capture", kit.body_digest()), kit.join("$.id", _type)),
+    type=kit.or_unknown(_type),
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(header=("x-bolt-hmac-sha256", "x-bolt-hmac-sha256-pending"), every=True, encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_type = field("$.type")
-events = one_event(
-    id=first(when_matches(_type, "capture", body_digest()), join(field("$.id"), _type), body_digest()),
-    type=first(_type, fixed("unknown")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header=("x-bolt-hmac-sha256", "x-bolt-hmac-sha256-pending"), every=True, encoding="base64"
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by(
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by(
         "$.id + $.type", "body", because="what names no transaction in its first level is told whole"
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://merchant.bolt.com/administration/api",
 )

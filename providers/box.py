@@ -12,46 +12,31 @@ https://developer.box.com/guides/webhooks/v2/signatures-v2/
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    read_once,
-    signer,
-    text_of,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _SAID: Final = {"box-signature-version": "1", "box-signature-algorithm": "HmacSHA256"}
-scheme = Hmac(
+scheme = kit.Hmac(
     header=("box-signature-primary", "box-signature-secondary"),
     every=True,
     encoding="base64",
     signed="{body}{timestamp}",
-    timestamp=Timestamp(header="box-delivery-timestamp", unit="iso", tolerance=timedelta(minutes=10)),
+    timestamp=kit.Timestamp(header="box-delivery-timestamp", unit="iso", tolerance=kit.minutes(10)),
 )
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     return {**_SAID, **scheme.sign(body, secret, now, **options)}
 
 
-sign = signer(_sign, event_id="box-delivery-id")
-events = one_event(
-    id=first(field("$.id"), header("box-delivery-id")),
-    type=first(field("$.trigger"), fixed("unknown")),
-    account=first(field("$.webhook.id"), field("$.created_by.id")),
-    occurred_at=field("$.created_at"),
+sign = kit.signer(_sign, event_id="box-delivery-id")
+events = kit.one_event(
+    id=kit.first("$.id", "header box-delivery-id"),
+    type=kit.or_unknown("$.trigger"),
+    account=kit.first("$.webhook.id", "$.created_by.id"),
+    occurred_at="$.created_at",
 )
 _CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\r"})
 _PUT_BACK: Final = (
@@ -72,7 +57,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     except Rejected as error:
         if error.reason is not Reason.BAD_SIGNATURE or delivery.body.isascii():
             raise
-        scheme.verify(replace(delivery, body=read_once(delivery, "escaped", _escaped)), secrets, now)
+        scheme.verify(replace(delivery, body=kit.read_once(delivery, "escaped", _escaped)), secrets, now)
 
 
 def _escaped(body: bytes) -> bytes:
@@ -83,7 +68,7 @@ def _escaped(body: bytes) -> bytes:
     """
     if len(body.translate(None, _CONTROLS)) != len(body):
         raise Rejected(Reason.BAD_SIGNATURE, "no signature fits this body, and it is no JSON to be escaped")
-    text = json.dumps(text_of(body).replace("\\", "\x01").replace('"', "\x02"))[1:-1]
+    text = json.dumps(kit.text_of(body).replace("\\", "\x01").replace('"', "\x02"))[1:-1]
     for escaped, plain in _PUT_BACK:
         text = text.replace(escaped, plain)
     return text.encode("ascii")
@@ -93,16 +78,14 @@ def _signed(delivery: Delivery) -> bytes:
     """Return what was signed, escaped: the same for a body that was sent as it is or with its escapes."""
     if delivery.body.isascii():
         return scheme.signed_message(delivery)
-    return scheme.signed_message(replace(delivery, body=read_once(delivery, "escaped", _escaped)))
+    return scheme.signed_message(replace(delivery, body=kit.read_once(delivery, "escaped", _escaped)))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=False,
     signed_message=_signed,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id", "header box-delivery-id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id", "header box-delivery-id"),
     setup_url="https://app.box.com/developers/console",
 )

@@ -11,36 +11,19 @@ https://developer.paypal.com/braintree/docs/guides/webhooks/overview
 import re
 from base64 import encodebytes
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha1
 from typing import Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    all_parts_of,
-    as_form,
-    checker,
-    digest,
-    field,
-    form_body,
-    form_field,
-    headers_of,
-    one_event,
-    query_parameter,
-    told_apart_by,
-)
-from hookonce.providers.kit.reading.xml_body import xml_in_form, xml_sample
+from hookonce.providers import Delivery, Reason, Rejected, Reply, kit
 
-scheme = Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")  # noqa: S106  a codec's name
-_check_secret = checker("public_key", "private_key")
+scheme = kit.Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")
+_check_secret = kit.checker("public_key", "private_key")
 _CHALLENGE = re.compile(r"[a-f0-9]{20,32}")
 
 
 def _keys(secrets: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = all_parts_of(secrets, "public_key", "private_key")
+    pairs = kit.all_parts_of(secrets, "public_key", "private_key")
     return [(public, sha1(private.encode()).hexdigest()) for public, private in pairs]  # noqa: S324  Braintree's
 
 
@@ -52,8 +35,8 @@ def _signed(text: str, *secrets: str) -> str:
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if its payload is signed with one of `secrets`. Raises: Rejected."""
     keys = _keys(secrets)
-    payload = form_field(delivery, "bt_payload")
-    pairs = [pair.partition("|") for pair in form_field(delivery, "bt_signature").split("&")]
+    payload = kit.form_field(delivery, "bt_payload")
+    pairs = [pair.partition("|") for pair in kit.form_field(delivery, "bt_signature").split("&")]
     given = "&".join(text for public, _, text in pairs if public in dict(keys))
     if not given:
         raise Rejected(Reason.BAD_SIGNATURE, "bt_signature names none of the public keys of this source")
@@ -62,41 +45,40 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     scheme.expect(given, payload.encode(), [key for _, key in keys])
 
 
-events = one_event(
-    id=digest(field("$.xml")),
-    type=field("$.kind"),
-    account=field("$.source-merchant-id"),
-    occurred_at=field("$.timestamp"),
-    read=xml_in_form("bt_payload", "kind", "timestamp", "source-merchant-id"),
+events = kit.one_event(
+    id=kit.digest("$.xml"),
+    type="$.kind",
+    account="$.source-merchant-id",
+    occurred_at="$.timestamp",
+    read=kit.xml_body.xml_in_form("bt_payload", "kind", "timestamp", "source-merchant-id"),
 )
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
     """What Braintree would send with `body` as the notification, or with the payload of the form `body`."""
     _check_secret(secret)
-    sent = form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
+    sent = kit.form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
     payload = sent.get("bt_payload") or encodebytes(body).decode()
-    return as_form({"bt_signature": _signed(payload, secret), "bt_payload": payload}, **options)
+    return kit.as_form({"bt_signature": _signed(payload, secret), "bt_payload": payload}, **options)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Sign a challenge; None for anything else."""
-    challenge = query_parameter(delivery, "bt_challenge", _CHALLENGE)
+    challenge = kit.query_parameter(delivery, "bt_challenge", _CHALLENGE)
     return Reply(body=_signed(challenge, *secrets).encode()) if challenge else None
 
 
-sign = headers_of(deliver)
-
-sender = Sender(
+sign = kit.headers_of(deliver)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
     signed_in_parts=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("xml timestamp", "xml id", "xml kind"),
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("xml timestamp", "xml id", "xml kind"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     check_secret=_check_secret,
-    handshake=handshake,
-    deliver=deliver,
-    sample=xml_sample("<notification><kind>{type}</kind><subject><id>{id}</id></subject></notification>"),
+    sample=kit.xml_body.xml_sample(
+        "<notification><kind>{type}</kind><subject><id>{id}</id></subject></notification>"
+    ),
     setup_url="https://www.braintreegateway.com/login",
 )

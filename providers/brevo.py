@@ -10,41 +10,28 @@ https://developers.brevo.com/docs/how-to-use-webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    data_digest,
-    field,
-    first,
-    fixed,
-    join,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Token(header="authorization", prefix="Bearer ")
-_basic = Token(basic=True)
-sign = signer(scheme.sign)
-_at = first(field("$.ts_event"), field("$.ts_epoch"), field("$.ts"), field("$.date_event"))
-_message = first(field("$['message-id']"), field("$.camp_id"))
-_event = first(field("$.event"), field("$.msg_status"), field("$.eventName"))
-_link = first(field("$.link"), field("$.URL"))
-_known = (_event, _message, field("$.email"), _at)
-events = many_events(
+scheme = kit.Token(header="authorization", prefix="Bearer ")
+_basic = kit.Token(basic=True)
+_at = kit.first("$.ts_event", "$.ts_epoch", "$.ts", "$.date_event")
+_message = kit.first("$['message-id']", "$.camp_id")
+_event = kit.first("$.event", "$.msg_status", "$.eventName")
+_link = kit.first("$.link", "$.URL")
+_known = (_event, _message, kit.field("$.email"), _at)
+events = kit.many_events(
     items="$",
-    id=first(
-        join(*_known, _link, field("$.ts_epoch")),
-        join(*_known, _link),
-        join(*_known, field("$.ts_epoch")),
-        join(*_known),
-        data_digest(),
+    id=kit.first(
+        kit.join(*_known, _link, "$.ts_epoch"),
+        kit.join(*_known, _link),
+        kit.join(*_known, "$.ts_epoch"),
+        kit.join(*_known),
+        kit.data_digest(),
     ),
-    former=(join(*_known, _link), join(*_known)),
-    type=first(_event, fixed("unknown")),
+    former=(kit.join(*_known, _link), kit.join(*_known)),
+    type=kit.or_unknown(_event),
     occurred_at=_at,
 )
 
@@ -55,17 +42,16 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_basic if is_basic else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         "$.event + $['message-id'] + $.email + $.ts_epoch",
         "$.event + $['message-id'] + $.email + $.ts_event",
         "$[*].event + $[*]['message-id']",
         "body",
         because="events are told with their time",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://app.brevo.com/settings/webhooks",
 )

@@ -6,35 +6,15 @@ lists several: configure all of them. The id is the header `webhook-id`.
 https://developer.brex.com/docs/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Sender,
-    StandardWebhooks,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-)
-
-scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.event_type"), field("$.type"), fixed("unknown")),
-    account=field("$.company_id"),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.event_type", "$.type"), account="$.company_id")
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.days(3),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="five days of failures",
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://developer.brex.com/docs/webhooks/",
 )

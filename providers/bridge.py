@@ -7,46 +7,27 @@ each attempt, and ten minutes old at most. The id is `$.event_id`.
 https://apidocs.bridge.xyz/platform/additional-information/webhooks/signature
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.event_id"),
+    type=kit.or_unknown("$.event_type"),
+    account="$.event_object.customer_id",
+    occurred_at="$.event_created_at",
 )
-from hookonce.providers.kit.schemes.public_key_signature import Signed
-
-scheme = Signed(
-    header="x-webhook-signature",
-    key="v0",
-    algorithm="rsa-sha256",
-    signed="{timestamp}.{body}",
-    hashed_by="sha256",
-    timestamp=Timestamp(key="t", unit="ms", tolerance=timedelta(minutes=10)),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event_id"), body_digest()),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=field("$.event_object.customer_id"),
-    occurred_at=field("$.event_created_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Signed(
+        header="x-webhook-signature",
+        key="v0",
+        algorithm="rsa-sha256",
+        signed="{timestamp}.{body}",
+        hashed_by="sha256",
+        timestamp=kit.Timestamp(key="t", unit="ms", tolerance=kit.minutes(10)),
+    ),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="its page says that it tries again, and not for how long",
-    identity=told_apart_by(
+    retry_horizon="its page says that it tries again, and not for how long",
+    identity=kit.told_apart_by(
         "$.event_id", "body", because="every event has an id; what has none is a test message"
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.bridge.xyz/",
 )

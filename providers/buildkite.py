@@ -9,39 +9,21 @@ https://buildkite.com/docs/apis/webhooks/pipelines
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Attempts,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    Token,
-    body_digest,
-    digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-_token = Token(header="x-buildkite-token")
-scheme = Hmac(
+_token = kit.Token(header="x-buildkite-token")
+scheme = kit.Hmac(
     header="x-buildkite-signature",
     key="signature",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="timestamp"),
+    timestamp=kit.Timestamp(key="timestamp"),
 )
-sign = signer(scheme.sign, type="x-buildkite-event")
-_event = field("$.event")
-_job = join(_event, field("$.job.id"), field("$.job.state"))
-_build = join(_event, field("$.build.id"), field("$.build.state"))
+sign = kit.signer(scheme.sign, type="x-buildkite-event")
+_event = kit.field("$.event")
+_job = kit.join(_event, "$.job.id", "$.job.state")
+_build = kit.join(_event, "$.build.id", "$.build.state")
 _MOMENTS = (
     "blocked",
     "blocked_state",
@@ -53,23 +35,18 @@ _MOMENTS = (
 )
 
 
-def _state_of(thing: str, known: Extractor) -> Extractor:
+def _state_of(thing: str, known: kit.Extractor) -> kit.Extractor:
     """`known`, with all that tells one time that a thing got into a state from another; None where nothing does."""
-    return join(known, digest(*(field(f"$.{thing}.{name}") for name in _MOMENTS)))
+    return kit.join(known, kit.digest(*(kit.field(f"$.{thing}.{name}") for name in _MOMENTS)))
 
 
-events = one_event(
-    id=first(
-        _state_of("job", _job),
-        _job,
-        _state_of("build", _build),
-        _build,
-    ),
-    undated=body_digest(),
-    attempts=Attempts(scheme.signed_at, within=timedelta(minutes=1)),
-    former=(_job, _build, body_digest()),
-    type=first(field("$.event"), header("x-buildkite-event"), fixed("unknown")),
-    account=field("$.pipeline.id"),
+events = kit.one_event(
+    id=kit.first(_state_of("job", _job), _job, _state_of("build", _build), _build),
+    undated=kit.body_digest(),
+    attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(1)),
+    former=(_job, _build, kit.body_digest()),
+    type=kit.or_unknown("$.event", "header x-buildkite-event"),
+    account="$.pipeline.id",
 )
 
 
@@ -79,11 +56,12 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_token if only_token else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.event + $.job.id + $.job.state + $.job.finished_at",
         "$.event + $.job.id + $.job.state",
         "$.event + $.build.id + $.build.state + $.build.blocked + $.build.finished_at",
@@ -92,7 +70,5 @@ sender = Sender(
         "signed period",
         known_from="https://buildkite.com/docs/apis/webhooks/pipelines",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://buildkite.com/organizations/~/services",
 )

@@ -7,43 +7,24 @@ fingerprint and the minute of receipt. A test has the trigger `PING`.
 https://cal.com/docs/developing/guides/automation/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    any_body_or_none,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(header="x-cal-signature-256")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(
-        join(field("$.triggerEvent"), field("$.payload.uid"), field("$.createdAt")),
-        when_matches(field("$.createdAt"), ".+", body_digest()),
+events = kit.one_event(
+    id=kit.first(
+        kit.join("$.triggerEvent", "$.payload.uid", "$.createdAt"),
+        kit.when_matches("$.createdAt", ".+", kit.body_digest()),
     ),
-    undated=body_digest(),
-    type=first(field("$.triggerEvent"), fixed("unknown")),
-    account=first(field("$.payload.organizer.id"), field("$.payload.organizer.email")),
-    occurred_at=field("$.createdAt"),
-    read=any_body_or_none,
+    undated=kit.body_digest(),
+    type=kit.or_unknown("$.triggerEvent"),
+    account=kit.first("$.payload.organizer.id", "$.payload.organizer.email"),
+    occurred_at="$.createdAt",
+    read=kit.any_body_or_none,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-cal-signature-256"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.triggerEvent + $.payload.uid + $.createdAt", "$.createdAt", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.triggerEvent + $.payload.uid + $.createdAt", "$.createdAt", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://app.cal.com/settings/developer/webhooks",
 )

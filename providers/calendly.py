@@ -6,43 +6,24 @@ about, and when that was. Retries go on for a day.
 https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.event", "$.payload.uri", "$.created_at")),
+    type=kit.or_unknown("$.event"),
+    account="$.created_by",
+    occurred_at="$.created_at",
 )
-
-scheme = Hmac(
-    header="calendly-webhook-signature",
-    key="v1",
-    signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", tolerance=timedelta(minutes=3)),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(join(field("$.event"), field("$.payload.uri"), field("$.created_at")), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.created_by"),
-    occurred_at=field("$.created_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="calendly-webhook-signature",
+        key="v1",
+        signed="{timestamp}.{body}",
+        timestamp=kit.Timestamp(key="t", tolerance=kit.minutes(3)),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
+    retry_horizon=kit.days(2),
     disables_after="a day of failures",
-    identity=told_apart_by("$.event + $.payload.uri + $.created_at"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.event + $.payload.uri + $.created_at"),
     setup_url="https://developer.calendly.com/api-docs/c1ddc06ce1f1b-create-webhook-subscription",
 )

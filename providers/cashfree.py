@@ -8,45 +8,24 @@ not said, and Cashfree's SDKs don't look at the time, so it may be a day old.
 https://www.cashfree.com/docs/api-reference/webhooks/payloads-and-signatures
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.body_digest(), type=kit.or_unknown("$.type", "$.event_type"), occurred_at="$.event_time"
 )
-
-scheme = Hmac(
-    header="x-webhook-signature",
-    encoding="base64",
-    signed="{timestamp}{body}",
-    timestamp=Timestamp(header="x-webhook-timestamp", unit="ms", tolerance=timedelta(days=1)),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.type"), field("$.event_type"), fixed("unknown")),
-    occurred_at=field("$.event_time"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="x-webhook-signature",
+        encoding="base64",
+        signed="{timestamp}{body}",
+        timestamp=kit.Timestamp(header="x-webhook-timestamp", unit="ms", tolerance=kit.days(1)),
+    ),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="the account chooses up to ten retries and their pauses",
-    identity=told_apart_by(
+    retry_horizon="the account chooses up to ten retries and their pauses",
+    identity=kit.told_apart_by(
         "$.event_time",
         "body",
         because="the body names the payment and its state, and Cashfree's own idempotency key is the body's hash",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://merchant.cashfree.com/merchants/pg/developers/webhooks",
 )

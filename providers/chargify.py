@@ -6,39 +6,22 @@ Bodies are forms with names like `payload[site][subdomain]`. The id is `$.id`, e
 https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    FORM,
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="x-chargify-webhook-signature-hmac-sha-256")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-chargify-webhook-id", content=FORM)
-_unsigned = header("x-chargify-webhook-id")
-events = one_event(
-    id=first(field("$.id"), _unsigned, body_digest()),
+scheme = kit.Hmac(header="x-chargify-webhook-signature-hmac-sha-256")
+sign = kit.signer(scheme.sign, event_id="x-chargify-webhook-id", content=kit.FORM)
+_unsigned = kit.header("x-chargify-webhook-id")
+events = kit.one_event(
+    id=kit.or_body("$.id", _unsigned),
     former=(_unsigned,),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$['payload[site][subdomain]']"),
-    read=form_body,
+    type=kit.or_unknown("$.event"),
+    account="$['payload[site][subdomain]']",
+    read=kit.form_body,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id", "header x-chargify-webhook-id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id", "header x-chargify-webhook-id"),
     setup_url="https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks",
 )

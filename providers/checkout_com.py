@@ -7,34 +7,18 @@ The key is the workflow's signature key; on the older platform it may be the acc
 https://www.checkout.com/docs/developer-resources/webhooks/set-up-your-webhook-receiver
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.type"),
+    account=kit.first("$.data.processing_channel_id", "$.data.entity_id"),
+    occurred_at=kit.first("$.created_on", "$.timestamp"),
 )
-
-scheme = Hmac(header="cko-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(field("$.data.processing_channel_id"), field("$.data.entity_id")),
-    occurred_at=first(field("$.created_on"), field("$.timestamp")),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="cko-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.checkout.com/developers/webhooks",
 )

@@ -6,33 +6,15 @@ SNS instead: then it is a source of `amazon_sns`.
 https://docs.checkr.com/apis/webhooks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-checkr-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.account_id"),
-    occurred_at=field("$.created_at"),
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.type"), account="$.account_id", occurred_at="$.created_at"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-checkr-signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.id", "body", because="every event of Checkr's has an id"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.id", "body", because="every event of Checkr's has an id"),
     setup_url="https://dashboard.checkr.com/account/developer_settings",
 )

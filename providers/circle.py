@@ -8,24 +8,15 @@ What Circle Mint sends comes by Amazon SNS (`amazon_sns`).
 https://developers.circle.com/api-reference/verify-webhook-signatures
 """
 
-from hookonce.providers.kit import Sender, field, one_event, signer, told_apart_by
-from hookonce.providers.kit.schemes.public_key_signature import Signed
+from hookonce.providers import kit
 
-scheme = Signed(header="x-circle-signature", algorithm="ecdsa-sha256")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=field("$.notificationId"),
-    type=field("$.notificationType"),
-    account=field("$.subscriptionId"),
-    occurred_at=field("$.timestamp"),
+events = kit.one_event(
+    id="$.notificationId", type="$.notificationType", account="$.subscriptionId", occurred_at="$.timestamp"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Signed(header="x-circle-signature", algorithm="ecdsa-sha256"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="its page says that it tries again, and not for how long",
-    identity=told_apart_by("$.notificationId"),
-    check_secret=scheme.check_secret,
+    retry_horizon="its page says that it tries again, and not for how long",
+    identity=kit.told_apart_by("$.notificationId"),
     setup_url="https://console.circle.com/",
 )

@@ -6,39 +6,23 @@ the type `ping`.
 https://circleci.com/docs/outbound-webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="circleci-signature", key="v1")
+sign = kit.signer(scheme.sign, type="circleci-event-type")
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.type", "header circleci-event-type"),
+    account=kit.first("$.organization.id", "$.project.id"),
+    occurred_at="$.happened_at",
+    read=kit.any_body,
 )
-
-scheme = Hmac(header="circleci-signature", key="v1")
-verify = scheme.verify
-sign = signer(scheme.sign, type="circleci-event-type")
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), header("circleci-event-type"), fixed("unknown")),
-    account=first(field("$.organization.id"), field("$.project.id")),
-    occurred_at=field("$.happened_at"),
-    read=any_body,
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.id", "body", because="every event has an id; the bodies of the page on signatures are no events"
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://circleci.com/docs/outbound-webhooks/",
 )

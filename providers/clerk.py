@@ -6,36 +6,17 @@ events share it. `$.instance_id` (newer payloads only) tells the Clerk instance.
 https://clerk.com/docs/guides/development/webhooks/overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Sender,
-    StandardWebhooks,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
+scheme = kit.StandardWebhooks(vendors=("svix", "webhook"))
+events = kit.one_event(
+    id=scheme.id, type=kit.or_unknown("$.type"), account="$.instance_id", occurred_at="$.timestamp"
 )
-
-scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.instance_id"),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.days(3),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="five days of failures",
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.clerk.com/last-active?path=webhooks",
 )

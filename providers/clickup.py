@@ -7,38 +7,21 @@ fingerprint and the minute of receipt. There are five attempts.
 https://developer.clickup.com/docs/webhooksignature
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.join("$.webhook_id", "$.event", "$.history_items[0].id"),
+    undated=kit.body_digest(),
+    type=kit.or_unknown("$.event"),
+    account="$.webhook_id",
+    occurred_at="$.history_items[0].date",
 )
-
-scheme = Hmac(header="x-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=join(field("$.webhook_id"), field("$.event"), field("$.history_items[0].id")),
-    undated=body_digest(),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.webhook_id"),
-    occurred_at=field("$.history_items[0].date"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     disables_after="a hundred failures",
-    identity=told_apart_by("$.webhook_id + $.event + $.history_items[*].id", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.webhook_id + $.event + $.history_items[*].id", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://developer.clickup.com/docs/webhooks",
 )

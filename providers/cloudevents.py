@@ -12,43 +12,28 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    any_body_or_none,
-    field,
-    first,
-    header,
-    join,
-    many_events,
-    one_event,
-    one_of_two,
-    scoped,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-_header = Token(header="authorization", prefix="Bearer ")
-_query = Token(query="access_token")
-sign = signer(_header.sign)
-_structured = many_events(
+_header = kit.Token(header="authorization", prefix="Bearer ")
+_query = kit.Token(query="access_token")
+sign = kit.signer(_header.sign)
+_structured = kit.many_events(
     items="$",
-    id=scoped(field("$.source"), field("$.id")),
-    former=(join(field("$.source"), field("$.id")),),
-    type=field("$.type"),
-    account=field("$.source"),
-    occurred_at=field("$.time"),
+    id=kit.scoped("$.source", "$.id"),
+    former=(kit.join("$.source", "$.id"),),
+    type="$.type",
+    account="$.source",
+    occurred_at="$.time",
 )
-_binary = one_event(
-    id=scoped(header("ce-source"), header("ce-id")),
-    former=(join(header("ce-source"), header("ce-id")),),
-    type=header("ce-type"),
-    account=header("ce-source"),
-    occurred_at=first(header("ce-time")),
-    read=any_body_or_none,
+_binary = kit.one_event(
+    id=kit.scoped("header ce-source", "header ce-id"),
+    former=(kit.join("header ce-source", "header ce-id"),),
+    type="header ce-type",
+    account="header ce-source",
+    occurred_at=kit.first("header ce-time"),
+    read=kit.any_body_or_none,
 )
-events = one_of_two(_structured, _binary, when=lambda delivery: "ce-id" in delivery.headers)
+events = kit.one_of_two(_structured, _binary, when=lambda delivery: "ce-id" in delivery.headers)
 _ORIGIN: Final = re.compile(r"[A-Za-z0-9.:/_-]{1,255}")
 _RATE: Final = re.compile(r"[0-9]{1,9}|\*")
 
@@ -69,13 +54,11 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     return Reply(headers={"Allow": "POST", "WebHook-Allowed-Origin": origin, **allowed})
 
 
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="whoever sends decides",
-    identity=told_apart_by("header ce-source + header ce-id", "$.source + $.id", "$[*].source + $[*].id"),
+    retry_horizon="whoever sends decides",
+    identity=kit.told_apart_by("header ce-source + header ce-id", "$.source + $.id", "$[*].source + $[*].id"),
     check_secret=_header.check_secret,
-    handshake=handshake,
     setup_url="https://cloudevents.io",
 )

@@ -10,40 +10,24 @@ https://developers.cloudflare.com/notifications/get-started/configure-webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Hmac(
-    header="webhook-signature", key="sig1", signed="{timestamp}.{body}", timestamp=Timestamp(key="time")
+scheme = kit.Hmac(
+    header="webhook-signature", key="sig1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="time")
 )
-_token = Token(header="cf-webhook-auth")
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(
-        join(field("$.uid"), field("$.status.state")),
-        join(field("$.policy_id"), field("$.ts"), body_digest()),
-        when_matches(field("$.ts"), ".+", body_digest()),
+_token = kit.Token(header="cf-webhook-auth")
+events = kit.one_event(
+    id=kit.first(
+        kit.join("$.uid", "$.status.state"),
+        kit.join("$.policy_id", "$.ts", kit.body_digest()),
+        kit.when_matches("$.ts", ".+", kit.body_digest()),
     ),
-    undated=body_digest(),
-    type=first(field("$.status.state"), field("$.alert_type"), fixed("unknown")),
-    account=field("$.account_id"),
-    occurred_at=first(field("$.modified"), field("$.ts")),
+    undated=kit.body_digest(),
+    type=kit.or_unknown("$.status.state", "$.alert_type"),
+    account="$.account_id",
+    occurred_at=kit.first("$.modified", "$.ts"),
 )
 
 
@@ -53,14 +37,13 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_token if is_notification else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.uid + $.status.state", "$.policy_id + $.ts", "$.ts", "receipt"),
-    id_period=timedelta(minutes=1),
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.uid + $.status.state", "$.policy_id + $.ts", "$.ts", "receipt"),
+    id_period=kit.minutes(1),
     credentials=(_token.header,),
-    check_secret=scheme.check_secret,
     setup_url="https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/",
 )

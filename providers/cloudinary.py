@@ -9,51 +9,33 @@ hours ago.
 https://cloudinary.com/documentation/notification_signatures
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    KeyedDigest,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = KeyedDigest(
+scheme = kit.KeyedDigest(
     header="x-cld-signature",
     before="{body}{timestamp}",
     hashes=("sha1", "sha256"),
-    timestamp=Timestamp(header="x-cld-timestamp", tolerance=timedelta(hours=2)),
+    timestamp=kit.Timestamp(header="x-cld-timestamp", tolerance=kit.hours(2)),
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
-_what = field("$.notification_type")
-_asset = first(field("$.asset_id"), field("$.public_id"), field("$.batch_id"))
-_version = field("$.version")
-_batch = field("$.batch_id")
-_stored = first(join(_what, _asset, _version, _batch), join(_what, _asset, _version))
-events = one_event(
-    id=first(when_matches(_what, "upload|eager", _stored), body_digest()),
-    type=first(_what, fixed("unknown")),
-    occurred_at=first(field("$.timestamp"), field("$.created_at")),
+_what = kit.field("$.notification_type")
+_asset = kit.first("$.asset_id", "$.public_id", "$.batch_id")
+_version = kit.field("$.version")
+_batch = kit.field("$.batch_id")
+_stored = kit.first(kit.join(_what, _asset, _version, _batch), kit.join(_what, _asset, _version))
+events = kit.one_event(
+    id=kit.or_body(kit.when_matches(_what, "upload|eager", _stored)),
+    type=kit.or_unknown(_what),
+    occurred_at=kit.first("$.timestamp", "$.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by(
         "$.notification_type + $.asset_id + $.version",
         "body",
         because="what else is told of an asset has a time, a request or a status",
     ),
     tolerance=scheme.timestamp.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://console.cloudinary.com/settings/webhooks",
 )

@@ -8,45 +8,29 @@ https://docs.cdp.coinbase.com/webhooks/verify-signatures
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header_lists,
-    header_of,
-    octets,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
 _HEADER = "x-hook0-signature"
 
 
 def _signed(delivery: Delivery, stamp: bytes) -> bytes:
     """Return time, names of the headers, their values and the body, with dots between. Raises: Rejected."""
-    listed, _ = header_lists.pairs(header_of(delivery.headers, (_HEADER,))[1], ",", "h", "")
-    names = header_lists.only(_HEADER, "h", listed)
-    values = [header_of(delivery.headers, (name.lower(),)) for name in names.split(" ")]
-    parts = [stamp, octets(_HEADER, names), *(octets(*value) for value in values), delivery.body]
+    listed, _ = kit.header_lists.pairs(kit.header_of(delivery.headers, (_HEADER,))[1], ",", "h", "")
+    names = kit.header_lists.only(_HEADER, "h", listed)
+    values = [kit.header_of(delivery.headers, (name.lower(),)) for name in names.split(" ")]
+    parts = [stamp, kit.octets(_HEADER, names), *(kit.octets(*value) for value in values), delivery.body]
     return b".".join(parts)
 
 
-_with_headers = Hmac(header=_HEADER, key="v1", signed=_signed, timestamp=Timestamp(key="t"))
-scheme = Hmac(header=_HEADER, key="v0", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), field("$.eventType"), fixed("unknown")),
-    account=field("$.data.subscriptionId"),
-    occurred_at=field("$.createdAt"),
+_with_headers = kit.Hmac(header=_HEADER, key="v1", signed=_signed, timestamp=kit.Timestamp(key="t"))
+scheme = kit.Hmac(header=_HEADER, key="v0", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t"))
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.type", "$.eventType"),
+    account="$.data.subscriptionId",
+    occurred_at="$.createdAt",
 )
 
 
@@ -59,12 +43,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_with_headers if has_headers else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://portal.cdp.coinbase.com/",
 )

@@ -8,42 +8,26 @@ failures in a row the webhook is switched off.
 https://docs.commercelayer.io/core/callbacks-security
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
 _TOPIC = "x-commercelayer-topic"
-scheme = Hmac(header="x-commercelayer-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, type=_TOPIC, default_type="orders.place")
-events = one_event(
-    id=first(join(header(_TOPIC), body_digest()), body_digest()),
-    type=first(header(_TOPIC), field("$.data.type"), fixed("unknown")),
-    account=field("$.data.meta.organization_id"),
-    occurred_at=field("$.data.attributes.updated_at"),
+scheme = kit.Hmac(header="x-commercelayer-signature", encoding="base64")
+sign = kit.signer(scheme.sign, type=_TOPIC, default_type="orders.place")
+events = kit.one_event(
+    id=kit.or_body(kit.join(kit.header(_TOPIC), kit.body_digest())),
+    type=kit.or_unknown(kit.header(_TOPIC), "$.data.type"),
+    account="$.data.meta.organization_id",
+    occurred_at="$.data.attributes.updated_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         f"header {_TOPIC} + $.data.attributes.updated_at",
         f"header {_TOPIC} + $.data.id",
         "body",
         because="what has no topic was not sent by a webhook",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.commercelayer.io/",
 )

@@ -11,74 +11,58 @@ https://www.contentful.com/developers/docs/webhooks/request-verification/
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    FAILURES,
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    any_body,
-    body_digest,
-    canonical_request,
-    field,
-    first,
-    header,
-    header_of,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, kit
 
 _LIST = "x-contentful-signed-headers"
 _KEY = "x-contentful-idempotency-key"
-_scheme = Hmac(header="x-contentful-signature")
-_stamp = Timestamp(header="x-contentful-timestamp", unit="ms", tolerance=timedelta(seconds=30))
+_scheme = kit.Hmac(header="x-contentful-signature")
+_stamp = kit.Timestamp(header="x-contentful-timestamp", unit="ms", tolerance=kit.seconds(30))
 _SIGNED: Final = {_LIST, _stamp.header}
 
 
-def _key(view: EventView) -> object:
+def _key(view: kit.EventView) -> object:
     headers = view.delivery.headers
     return (
-        headers.get(_KEY) if _LIST in headers and _KEY in canonical_request.names_in(headers, _LIST) else None
+        headers.get(_KEY)
+        if _LIST in headers and _KEY in kit.canonical_request.names_in(headers, _LIST)
+        else None
     )
 
 
-_topic = header("x-contentful-topic")
-_entry = field("$.sys.id")
-_number = field("$.sys.revision")
-_time = field("$.sys.updatedAt")
-_environment = field("$.sys.environment.sys.id")
-_version = first(_number, _time)
-events = one_event(
-    id=first(
-        Extractor(_key, "the signed key"),
-        when_matches(_environment, "(?!master$).+", join(_topic, _environment, _entry, _version)),
-        join(_topic, _entry, _version),
-        body_digest(),
+_topic = kit.header("x-contentful-topic")
+_entry = kit.field("$.sys.id")
+_number = kit.field("$.sys.revision")
+_time = kit.field("$.sys.updatedAt")
+_environment = kit.field("$.sys.environment.sys.id")
+_version = kit.first(_number, _time)
+events = kit.one_event(
+    id=kit.or_body(
+        kit.Extractor(_key, "the signed key"),
+        kit.when_matches(_environment, "(?!master$).+", kit.join(_topic, _environment, _entry, _version)),
+        kit.join(_topic, _entry, _version),
     ),
     former=(
-        first(Extractor(_key, "the signed key"), join(_topic, _entry, _number), join(_topic, _entry, _time)),
+        kit.first(
+            kit.Extractor(_key, "the signed key"),
+            kit.join(_topic, _entry, _number),
+            kit.join(_topic, _entry, _time),
+        ),
     ),
     type=_topic,
-    account=field("$.sys.space.sys.id"),
+    account="$.sys.space.sys.id",
     occurred_at=_time,
-    read=any_body,
+    read=kit.any_body,
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if it is signed with one of `secrets`. Raises: Rejected."""
-    stamp = header_of(delivery.headers, (_stamp.header,))[1]
-    message = canonical_request.canonical(
-        delivery, canonical_request.names_in(delivery.headers, _LIST) | _SIGNED
+    stamp = kit.header_of(delivery.headers, (_stamp.header,))[1]
+    message = kit.canonical_request.canonical(
+        delivery, kit.canonical_request.names_in(delivery.headers, _LIST) | _SIGNED
     )
     _scheme.verify(replace(delivery, body=message), secrets, now)
     _stamp.check(_stamp.parse(stamp), now)
@@ -90,28 +74,28 @@ def check_secret(secret: str) -> None:
         raise ValueError("the secret is not usable; expected the 64 characters that Contentful made")
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     besides = {name: text for name, text in options.get("headers", {}).items() if name != "content-type"}
     headers = besides | {_stamp.header: _stamp.write(now)}
     headers[_LIST] = ",".join(sorted({*headers, _LIST}))
     delivery = Delivery(options.get("method", "POST"), options.get("url", ""), headers, body)
-    return headers | _scheme.sign(canonical_request.canonical(delivery, headers), secret, now)
+    return headers | _scheme.sign(kit.canonical_request.canonical(delivery, headers), secret, now)
 
 
-sign = signer(_sign, event_id=_KEY, type="x-contentful-topic", default_type="ContentManagement.Entry.publish")
-
-sender = Sender(
+sign = kit.signer(
+    _sign, event_id=_KEY, type="x-contentful-topic", default_type="ContentManagement.Entry.publish"
+)
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    retries_on=FAILURES,
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    retries_on=kit.FAILURES,
+    identity=kit.told_apart_by(
         "header x-contentful-idempotency-key",
         "header x-contentful-topic + $.sys.id + $.sys.revision",
         "header x-contentful-topic + $.sys.id + $.sys.updatedAt",
     ),
     tolerance=_stamp.tolerance,
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
-    check_secret=check_secret,
     setup_url="https://app.contentful.com/deeplink?link=webhooks",
 )

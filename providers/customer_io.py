@@ -6,38 +6,21 @@ Customer.io waits 4 s and retries for a week.
 https://docs.customer.io/journeys/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.event_id"),
+    type=kit.or_unknown(kit.join("$.object_type", "$.metric", by="."), "$.metric"),
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(
-    header="x-cio-signature", signed="v0:{timestamp}:{body}", timestamp=Timestamp(header="x-cio-timestamp")
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event_id"), body_digest()),
-    type=first(join(field("$.object_type"), field("$.metric"), by="."), field("$.metric"), fixed("unknown")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="x-cio-signature",
+        signed="v0:{timestamp}:{body}",
+        timestamp=kit.Timestamp(header="x-cio-timestamp"),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=8),
-    identity=told_apart_by("$.event_id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(8),
+    identity=kit.told_apart_by("$.event_id"),
     setup_url="https://fly.customer.io/workspaces/last/journeys/integrations/webhooks",
 )

@@ -9,37 +9,24 @@ tries five more times after a 5xx.
 https://docs.datadoghq.com/integrations/webhooks/
 """
 
-from hookonce.providers.kit import (
-    SERVER_ERRORS,
-    Sender,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=field("$.org.id"),
-    occurred_at=first(field("$.last_updated"), field("$.date")),
-    read=any_body,
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.event_type"),
+    account="$.org.id",
+    occurred_at=kit.first("$.last_updated", "$.date"),
+    read=kit.any_body,
 )
-configure = token_sender(
+configure = kit.token_sender(
     "datadog",
     "basic",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=None,
-        horizon_unknown="not known: no statement of its own is at hand",
-        retries_on=SERVER_ERRORS,
-        identity=told_apart_by(
+        retry_horizon="not known: no statement of its own is at hand",
+        retries_on=kit.SERVER_ERRORS,
+        identity=kit.told_apart_by(
             "$.id", "body", because="the template is the user's; without an id it says what an event is"
         ),
         setup_url="https://app.datadoghq.com/integrations/webhooks",

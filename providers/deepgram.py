@@ -8,46 +8,25 @@ message is known by its contents. A callback is tried again ten times, 30 second
 https://developers.deepgram.com/docs/callback
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    data_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    told_apart_by,
-    when_matches,
-)
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
 _secret = "$.metadata.extra.callback_secret"  # noqa: S105  a place
-_request = field("$.metadata.request_id")
-events = one_event(
-    id=first(
-        when_matches(field("$.metadata.created"), ".+", _request),
-        data_digest(_secret),
-        body_digest(),
-    ),
-    type=first(field("$.type"), fixed("transcript")),
-    account=field("$.metadata.project_uuid"),
-    occurred_at=first(field("$.metadata.created"), field("$.created")),
+_request = kit.field("$.metadata.request_id")
+events = kit.one_event(
+    id=kit.or_body(kit.when_matches("$.metadata.created", ".+", _request), kit.data_digest(_secret)),
+    type=kit.first("$.type", kit.fixed("transcript")),
+    account="$.metadata.project_uuid",
+    occurred_at=kit.first("$.metadata.created", "$.created"),
 )
-configure = token_sender(
+configure = kit.token_sender(
     "deepgram",
     "basic",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=timedelta(minutes=10),
-        identity=told_apart_by(
-            "$.start",
-            "$.metadata.request_id",
-            "body",
-            because="each piece of a stream has its own beginning",
+        retry_horizon=kit.minutes(10),
+        identity=kit.told_apart_by(
+            "$.start", "$.metadata.request_id", "body", because="each piece of a stream has its own beginning"
         ),
         setup_url="https://console.deepgram.com/",
     ),

@@ -6,36 +6,23 @@ body, so do not call it. Nothing is known to be retried.
 https://docs.docker.com/docker-hub/repos/manage/webhooks/
 """
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    path_secret,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-verify = path_secret.verify
-sign = path_secret.sign
-_push = (field("$.repository.repo_name"), field("$.push_data.tag"), field("$.push_data.pushed_at"))
-events = one_event(
-    id=first(digest(*_push), body_digest()),
-    type=fixed("push"),
-    account=field("$.repository.namespace"),
-    occurred_at=field("$.push_data.pushed_at"),
+_push = (
+    kit.field("$.repository.repo_name"),
+    kit.field("$.push_data.tag"),
+    kit.field("$.push_data.pushed_at"),
 )
-
-sender = Sender(
+events = kit.one_event(
+    id=kit.or_body(kit.digest(*_push)),
+    type=kit.fixed("push"),
+    account="$.repository.namespace",
+    occurred_at="$.push_data.pushed_at",
+)
+sender = kit.Sender(
+    scheme=kit.Token(path=True),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.repository.repo_name + $.push_data.tag + $.push_data.pushed_at"),
-    unauthenticated=True,
-    check_secret=path_secret.check_secret,
-    deliver=path_secret.deliver,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.repository.repo_name + $.push_data.tag + $.push_data.pushed_at"),
     setup_url="https://hub.docker.com",
 )

@@ -8,54 +8,36 @@ for 15 days. Choose the JSON format: the older XML is taken as it is, a text kno
 https://developers.docusign.com/platform/webhooks/connect/validate/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
-    header=tuple(f"x-docusign-signature-{number}" for number in range(1, 101)),
-    every=True,
-    encoding="base64",
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
 _VOLATILE = ("$.retryCount",)
-_event = field("$.event")
-_envelope = field("$.data.envelopeId")
-_time = field("$.generatedDateTime")
-events = one_event(
-    id=first(
-        join(_event, _envelope, field("$.data.recipientId"), _time),
-        join(_event, _envelope, _time),
-        body_digest(*_VOLATILE),
+_event = kit.field("$.event")
+_envelope = kit.field("$.data.envelopeId")
+_time = kit.field("$.generatedDateTime")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.join(_event, _envelope, "$.data.recipientId", _time),
+        kit.join(_event, _envelope, _time),
+        without=_VOLATILE,
     ),
-    type=first(_event, fixed("unknown")),
-    account=field("$.data.accountId"),
+    type=kit.or_unknown(_event),
+    account="$.data.accountId",
     occurred_at=_time,
-    read=any_body,
+    read=kit.any_body,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header=tuple(f"x-docusign-signature-{number}" for number in range(1, 101)),
+        every=True,
+        encoding="base64",
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=15),
-    identity=told_apart_by(
+    retry_horizon=kit.days(15),
+    identity=kit.told_apart_by(
         "$.event + $.data.envelopeId + $.generatedDateTime",
         "body",
         because="the older XML has the time of each change of an envelope",
     ),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://apps.docusign.com/send/admin/connect",
 )

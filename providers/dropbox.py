@@ -9,58 +9,36 @@ https://www.dropbox.com/developers/reference/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    echo,
-    field,
-    fixed,
-    join,
-    json_body,
-    json_paths,
-    many_events,
-    one_event,
-    one_of_two,
-    query_parameter,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-dropbox-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_accounts = many_events(
+_accounts = kit.many_events(
     items="$.list_folder.accounts",
-    id=join(fixed("list_folder"), field("$")),
-    type=fixed("list_folder"),
-    account=field("$"),
+    id=kit.join(kit.fixed("list_folder"), "$"),
+    type=kit.fixed("list_folder"),
+    account="$",
 )
-_whole = one_event(id=body_digest(), type=fixed("list_folder"))
-events = one_of_two(
+_whole = kit.one_event(id=kit.body_digest(), type=kit.fixed("list_folder"))
+events = kit.one_of_two(
     _accounts,
     _whole,
     when=lambda delivery: (
-        not isinstance(json_paths.find(json_body(delivery), ("list_folder", "accounts")), list)
+        not isinstance(kit.json_paths.find(kit.json_body(delivery), ("list_folder", "accounts")), list)
     ),
 )
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send a challenge back as it came; None for anything else."""
-    return echo(query_parameter(delivery, "challenge"))
+    return kit.echo(kit.query_parameter(delivery, "challenge"))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-dropbox-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     disables_after="deliveries that mostly fail",
-    identity=told_apart_by("receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    identity=kit.told_apart_by("receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://www.dropbox.com/developers/apps",
 )

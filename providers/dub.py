@@ -5,33 +5,13 @@ The id is `$.id`, the type `$.event`.
 https://dub.co/docs/concepts/webhooks/introduction
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="dub-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    occurred_at=field("$.createdAt"),
-)
-
-sender = Sender(
+events = kit.one_event(id=kit.or_body("$.id"), type=kit.or_unknown("$.event"), occurred_at="$.createdAt")
+sender = kit.Sender(
+    scheme=kit.Hmac(header="dub-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://app.dub.co/settings/webhooks",
 )

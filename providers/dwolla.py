@@ -5,34 +5,20 @@ The id is `$.id`, the type `$.topic`. There are eight retries within 72 hours.
 https://developers.dwolla.com/docs/working-with-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-request-signature-sha-256")
+sign = kit.signer(scheme.sign, type="x-dwolla-topic")
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.topic"),
+    account="$._links.account.href",
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(header="x-request-signature-sha-256")
-verify = scheme.verify
-sign = signer(scheme.sign, type="x-dwolla-topic")
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.topic"), fixed("unknown")),
-    account=field("$._links.account.href"),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=4),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(4),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.dwolla.com/applications",
 )

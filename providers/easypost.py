@@ -8,31 +8,19 @@ https://docs.easypost.com/guides/webhooks-guide
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 from unicodedata import normalize
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Hmac(header="x-hmac-signature", prefix="hmac-sha256-hex=")
+scheme = kit.Hmac(header="x-hmac-signature", prefix="hmac-sha256-hex=")
 _VOLATILE = ("$.pending_urls", "$.completed_urls", "$.status", "$.updated_at")
-events = one_event(
-    id=first(field("$.id"), body_digest(*_VOLATILE)),
-    type=first(field("$.description"), fixed("unknown")),
-    account=field("$.user_id"),
-    occurred_at=field("$.created_at"),
+events = kit.one_event(
+    id=kit.or_body("$.id", without=_VOLATILE),
+    type=kit.or_unknown("$.description"),
+    account="$.user_id",
+    occurred_at="$.created_at",
 )
 
 
@@ -41,18 +29,16 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme.verify(delivery, [normalize("NFKD", secret) for secret in secrets], now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     return scheme.sign(body, normalize("NFKD", secret), now, **options)
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("$.id"),
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://www.easypost.com/account/webhooks-and-events",
 )

@@ -7,45 +7,24 @@ Webhooks that fail again and again are switched off.
 https://elevenlabs.io/docs/product-guides/administration/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.type", "$.data.conversation_id", "$.event_timestamp")),
+    type=kit.or_unknown("$.type"),
+    account="$.data.agent_id",
+    occurred_at="$.event_timestamp",
 )
-
-scheme = Hmac(
-    header="elevenlabs-signature",
-    key="v0",
-    signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", tolerance=timedelta(minutes=30)),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(
-        join(field("$.type"), field("$.data.conversation_id"), field("$.event_timestamp")), body_digest()
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="elevenlabs-signature",
+        key="v0",
+        signed="{timestamp}.{body}",
+        timestamp=kit.Timestamp(key="t", tolerance=kit.minutes(30)),
     ),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.data.agent_id"),
-    occurred_at=field("$.event_timestamp"),
-)
-
-sender = Sender(
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     disables_after="several failures",
-    identity=told_apart_by("$.event_timestamp + $.type"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.event_timestamp + $.type"),
     setup_url="https://elevenlabs.io/app/settings/webhooks",
 )

@@ -6,24 +6,13 @@ the API.
 https://developers.etsy.com/documentation/essentials/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.event_type"), field("$.type"), fixed("unknown")),
-    account=field("$.shop_id"),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.event_type", "$.type"), account="$.shop_id")
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://www.etsy.com/developers/your-apps",
 )

@@ -6,33 +6,18 @@ sent again by hand has a new id, and is a new event. FastSpring tries until the 
 https://developer.fastspring.com/docs/message-security
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-fs-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
+events = kit.many_events(
     items="$.events",
-    id=first(field("$.id"), data_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.created"),
+    id=kit.first("$.id", kit.data_digest()),
+    type=kit.or_unknown("$.type"),
+    occurred_at="$.created",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-fs-signature", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.events[*].id"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.events[*].id"),
     setup_url="https://app.fastspring.com/integrations/webhooks.xml",
 )

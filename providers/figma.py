@@ -7,37 +7,19 @@ besides is the event, its time in seconds included. Figma tries three more times
 https://developers.figma.com/docs/rest-api/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    data_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Token(field="$.passcode")
+events = kit.one_event(
+    id=kit.data_digest("$.passcode"),
+    type=kit.or_unknown("$.event_type"),
+    account="$.webhook_id",
+    occurred_at="$.timestamp",
 )
-
-scheme = Token(field="$.passcode")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=data_digest("$.passcode"),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=field("$.webhook_id"),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(hours=5),
-    identity=told_apart_by("$.webhook_id + $.event_type + $.timestamp"),
-    max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    deliver=scheme.deliver,
+    retry_horizon=kit.hours(5),
+    identity=kit.told_apart_by("$.webhook_id + $.event_type + $.timestamp"),
     setup_url="https://developers.figma.com/docs/rest-api/webhooks/",
 )

@@ -6,43 +6,27 @@ secret is base64 without a prefix. The id is signed and the same on every retry,
 https://developer.tryfinch.com/developer-resources/Webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
+scheme = kit.Hmac(
     header="finch-signature",
     separator=" ",
     prefix="v1,",
     encoding="base64",
     signed="{header:finch-event-id}.{timestamp}.{body}",
-    timestamp=Timestamp(header="finch-timestamp"),
-    secret="base64",  # noqa: S106  a codec's name
+    timestamp=kit.Timestamp(header="finch-timestamp"),
+    secret="base64",
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="finch-event-id")
-events = one_event(
-    id=header("finch-event-id"),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=first(field("$.connection_id"), field("$.company_id"), field("$.account_id")),
+sign = kit.signer(scheme.sign, event_id="finch-event-id")
+events = kit.one_event(
+    id="header finch-event-id",
+    type=kit.or_unknown("$.event_type"),
+    account=kit.first("$.connection_id", "$.company_id", "$.account_id"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("header finch-event-id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("header finch-event-id"),
     setup_url="https://dashboard.tryfinch.com",
 )

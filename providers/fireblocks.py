@@ -8,46 +8,31 @@ the id, `$.id`, tells a replay. `Fireblocks-Signature`, the former scheme, is no
 https://developers.fireblocks.com/reference/validating-webhooks
 """
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers.kit import Configured, Sender, field, one_event, signer, told_apart_by
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers import kit
 
 _HOSTS: Final = {"us": "keys", "eu": "eu-keys", "eu2": "eu2-keys", "sandbox": "sandbox-keys"}
-events = one_event(
-    id=field("$.id"),
-    type=field("$.eventType"),
-    account=field("$.workspaceId"),
-    occurred_at=field("$.createdAt"),
-)
+events = kit.one_event(id="$.id", type="$.eventType", account="$.workspaceId", occurred_at="$.createdAt")
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for an `environment`. Raises: ValueError listing every mistake."""
-    given = Options(options, "fireblocks")
+@kit.with_options("fireblocks")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for an `environment`."""
     host = _HOSTS[given.choice("environment", tuple(_HOSTS))]
-    given.done()
-    scheme = Jwt(
+    scheme = kit.Jwt(
         header="fireblocks-webhook-signature",
         detached=True,
         algorithms=("RS512",),
         jwks=f"https://{host}.fireblocks.io/.well-known/jwks.json",
     )
-    return Configured(
-        verify=scheme.verify_by_set,
-        sign=signer(scheme.sign),
+    return kit.Configured(
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
-            retry_horizon=None,
-            horizon_unknown="not known: no statement of its own is at hand",
-            identity=told_apart_by("$.id"),
-            fetches=(re.escape(scheme.jwks),),
-            needs_secret=False,
-            check_secret=scheme.check_secret,
+            retry_horizon="not known: no statement of its own is at hand",
+            identity=kit.told_apart_by("$.id"),
             setup_url="https://console.fireblocks.io/",
         ),
     )

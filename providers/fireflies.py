@@ -7,36 +7,19 @@ are no retries.
 https://docs.fireflies.ai/graphql-api/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+_event = kit.first("$.eventType", "$.event")
+events = kit.one_event(
+    id=kit.or_body(kit.join(kit.first("$.meetingId", "$.meeting_id"), _event)),
+    type=kit.or_unknown(_event),
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_event = first(field("$.eventType"), field("$.event"))
-events = one_event(
-    id=first(join(first(field("$.meetingId"), field("$.meeting_id")), _event), body_digest()),
-    type=first(_event, fixed("unknown")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-hub-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     retries_on=(),
-    identity=told_apart_by("$.eventType + $.meetingId", "$.event + $.meeting_id"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.eventType + $.meetingId", "$.event + $.meeting_id"),
     setup_url="https://app.fireflies.ai/settings",
 )

@@ -9,26 +9,13 @@ https://dev.fitbit.com/build/reference/web-api/developer-guide/using-subscriptio
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from hmac import compare_digest
 from typing import Unpack
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    field,
-    first,
-    fixed,
-    join,
-    many_events,
-    query_parameter,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-_hmac = Hmac(header="x-fitbit-signature", hash="sha1", encoding="base64")
+_hmac = kit.Hmac(header="x-fitbit-signature", hash="sha1", encoding="base64")
 
 
 def _key(secret: str) -> str:
@@ -42,7 +29,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     _hmac.verify(delivery, [_key(secret) for secret in secrets], now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     return _hmac.sign(body, _key(secret), now, **options)
 
 
@@ -53,7 +40,7 @@ def check_secret(secret: str) -> None:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Say whether a GET brings the verification code: 204 or 404; None for anything else."""
-    given = query_parameter(delivery, "verify")
+    given = kit.query_parameter(delivery, "verify")
     if given is None:
         return None
     codes = [code for _, _, code in (secret.partition(":") for secret in secrets) if code.strip()]
@@ -62,27 +49,19 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     return Reply(status=204 if any(right) else 404)
 
 
-sign = signer(_sign)
-events = many_events(
+sign = kit.signer(_sign)
+events = kit.many_events(
     items="$",
-    id=join(
-        field("$.collectionType"),
-        field("$.ownerId"),
-        first(field("$.date"), fixed("-")),
-        field("$.subscriptionId"),
-    ),
-    type=first(field("$.collectionType"), fixed("unknown")),
-    account=field("$.ownerId"),
+    id=kit.join("$.collectionType", "$.ownerId", kit.first("$.date", kit.fixed("-")), "$.subscriptionId"),
+    type=kit.or_unknown("$.collectionType"),
+    account="$.ownerId",
 )
-
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("receipt"),
-    id_period=timedelta(minutes=1),
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("receipt"),
+    id_period=kit.minutes(1),
     accepted=Reply(status=204),
-    check_secret=check_secret,
-    handshake=handshake,
     setup_url="https://dev.fitbit.com/apps",
 )

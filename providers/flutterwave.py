@@ -9,37 +9,19 @@ https://developer.flutterwave.com/docs/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
 _SIGNATURE = "flutterwave-signature"
-scheme = Hmac(header=_SIGNATURE, encoding="base64")
-_token = Token(header="verif-hash")
-sign = signer(scheme.sign)
-_event = first(field("$.event"), field("$.type"), field("$['event.type']"))
-events = one_event(
-    id=first(
-        field("$.webhook_id"),
-        join(_event, field("$.data.id"), field("$.data.status")),
-        body_digest(),
-    ),
-    type=first(_event, fixed("unknown")),
-    account=field("$.data.account_id"),
-    occurred_at=first(field("$.timestamp"), field("$.data.created_at"), field("$.data.created_datetime")),
+scheme = kit.Hmac(header=_SIGNATURE, encoding="base64")
+_token = kit.Token(header="verif-hash")
+_event = kit.first("$.event", "$.type", "$['event.type']")
+events = kit.one_event(
+    id=kit.or_body("$.webhook_id", kit.join(_event, "$.data.id", "$.data.status")),
+    type=kit.or_unknown(_event),
+    account="$.data.account_id",
+    occurred_at=kit.first("$.timestamp", "$.data.created_at", "$.data.created_datetime"),
 )
 
 
@@ -50,17 +32,17 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     )
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=timedelta(hours=3),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(3),
+    identity=kit.told_apart_by(
         "$.webhook_id",
         "$.event + $.data.id + $.data.status",
         "body",
         because="what has neither id nor status says all there is about one transaction",
     ),
     credentials=("verif-hash",),
-    check_secret=scheme.check_secret,
     setup_url="https://app.flutterwave.com/dashboard/settings/webhooks",
 )

@@ -6,35 +6,17 @@ the type `$.type` (`ORDER_PLACED`), the account the shop.
 https://docs.fourthwall.com/webhooks/signature-verification
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(
-    header=("x-fourthwall-hmac-sha256", "x-fourthwall-hmac-apps-sha256"), every=True, encoding="base64"
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.type"), account="$.shopId", occurred_at="$.createdAt"
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.shopId"),
-    occurred_at=field("$.createdAt"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header=("x-fourthwall-hmac-sha256", "x-fourthwall-hmac-apps-sha256"), every=True, encoding="base64"
+    ),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://docs.fourthwall.com/webhooks/getting-started",
 )

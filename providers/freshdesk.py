@@ -10,50 +10,33 @@ The type is what triggered the rule, if the template says so.
 https://support.freshdesk.com/support/solutions/articles/132589-using-webhooks-in-automation-rules
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers.kit import (
-    Configured,
-    Sender,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.declared_options import token_scheme
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.registry.token_sender import by_token
+from hookonce.providers import kit
 
 _ticket = "$.freshdesk_webhook"
-events = one_event(
-    id=join(fixed("ticket"), body_digest()),
-    former=(body_digest(),),
-    type=first(field(f"{_ticket}.triggered_event"), fixed("ticket")),
-    account=field(f"{_ticket}.ticket_url"),
-    read=any_body,
+events = kit.one_event(
+    id=kit.join(kit.fixed("ticket"), kit.body_digest()),
+    former=(kit.body_digest(),),
+    type=kit.first(kit.field(f"{_ticket}.triggered_event"), kit.fixed("ticket")),
+    account=kit.field(f"{_ticket}.ticket_url"),
+    read=kit.any_body,
 )
-_SENDER: Final = Sender(
+_SENDER: Final = kit.Sender(
     id_is_signed=False,
-    body_is_unsigned=True,
     retry_horizon=timedelta(days=1),
-    identity=told_apart_by("receipt"),
+    identity=kit.told_apart_by("receipt"),
     id_period=timedelta(minutes=1),
     former_id_period=timedelta(hours=1),
     setup_url="https://support.freshdesk.com/support/solutions/articles/132589-using-webhooks-in-automation-rules",
 )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "freshdesk")
-    scheme = token_scheme(given, "basic")
+@kit.with_options("freshdesk")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
+    scheme = kit.declared_options.token_scheme(given, "basic")
     within = timedelta(seconds=given.seconds("period", 60))
-    given.done()
-    return by_token(scheme, events=events, sender=replace(_SENDER, id_period=within))
+    return kit.by_token(scheme, events=events, sender=replace(_SENDER, id_period=within))

@@ -9,36 +9,22 @@ https://dev.frontapp.com/docs/application-webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    json_reply,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-front-signature",
     encoding="base64",
     signed="{timestamp}:{body}",
-    timestamp=Timestamp(header="x-front-request-timestamp", unit="any", written="ms"),
+    timestamp=kit.Timestamp(header="x-front-request-timestamp", unit="any", written="ms"),
 )
-sign = signer(scheme.sign)
-_rule = Hmac(header="x-front-signature", hash="sha1", encoding="base64")
-events = one_event(
-    id=first(field("$.payload.id"), field("$.id"), body_digest()),
-    type=first(field("$.type"), field("$.payload.type"), fixed("unknown")),
-    account=field("$.authorization.id"),
-    occurred_at=first(field("$.payload.emitted_at"), field("$.emitted_at")),
+_rule = kit.Hmac(header="x-front-signature", hash="sha1", encoding="base64")
+events = kit.one_event(
+    id=kit.or_body("$.payload.id", "$.id"),
+    type=kit.or_unknown("$.type", "$.payload.type"),
+    account="$.authorization.id",
+    occurred_at=kit.first("$.payload.emitted_at", "$.emitted_at"),
 )
 
 
@@ -51,17 +37,14 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Give a challenge back; None for anything else."""
     challenge = delivery.headers.get("x-front-challenge")
-    return json_reply({"challenge": challenge}) if challenge and delivery.method == "POST" else None
+    return kit.json_reply({"challenge": challenge}) if challenge and delivery.method == "POST" else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     disables_after="three failures",
-    identity=told_apart_by("$.payload.id", "$.id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    identity=kit.told_apart_by("$.payload.id", "$.id"),
     setup_url="https://dev.frontapp.com/docs/application-webhooks",
 )

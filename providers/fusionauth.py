@@ -8,54 +8,40 @@ The id is `$.event.id`.
 https://fusionauth.io/docs/extend/events-and-webhooks/signing
 """
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers.kit import Configured, Sender, field, one_event, signer, told_apart_by
-from hookonce.providers.kit.crypto.jws import Alg, is_shared
-from hookonce.providers.kit.registry.declared_options import https_url
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers import kit
 
-_ALGORITHMS: Final[tuple[Alg, ...]] = (
+_ALGORITHMS: Final[tuple[kit.jws.Alg, ...]] = (
     *("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"),
     *("HS256", "HS384", "HS512"),
 )
-events = one_event(
-    id=field("$.event.id"),
-    type=field("$.event.type"),
-    account=field("$.event.tenantId"),
-    occurred_at=field("$.event.createInstant"),
+events = kit.one_event(
+    id="$.event.id", type="$.event.type", account="$.event.tenantId", occurred_at="$.event.createInstant"
 )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for a signing key. Raises: ValueError listing every mistake."""
-    given = Options(options, "fusionauth")
+@kit.with_options("fusionauth")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for a signing key."""
     algorithm = given.choice("algorithm", _ALGORITHMS)
-    jwks = https_url(given, "jwks")
-    if jwks and is_shared(algorithm):
+    jwks = kit.declared_options.https_url(given, "jwks")
+    if jwks and kit.jws.is_shared(algorithm):
         given.mistakes.append(f"jwks has public keys, and {algorithm} needs a shared secret; leave one out")
-    given.done()
-    scheme = Jwt(
+    scheme = kit.Jwt(
         header="x-fusionauth-signature-jwt",
         algorithms=(algorithm,),
         body_hash=("request_body_sha256", "base64"),
         jwks=jwks,
     )
-    return Configured(
-        verify=scheme.verify if is_shared(algorithm) else scheme.verify_by_set,
-        sign=signer(scheme.sign),
+    return kit.Configured(
+        verify=scheme.verify if kit.jws.is_shared(algorithm) else scheme.verify_by_set,
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
-            retry_horizon=None,
-            horizon_unknown="not known: no statement of its own is at hand",
-            identity=told_apart_by("$.event.id"),
-            fetches=(re.escape(jwks),) if jwks else (),
-            needs_secret=not jwks,
-            check_secret=scheme.check_secret,
+            retry_horizon="not known: no statement of its own is at hand",
+            identity=kit.told_apart_by("$.event.id"),
             setup_url="https://fusionauth.io/docs/extend/events-and-webhooks/",
         ),
     )

@@ -8,41 +8,24 @@ that end here. The signed time tells them apart: Ghost tries six times in a row,
 https://docs.ghost.org/webhooks
 """
 
-from datetime import timedelta
 from typing import Any
 
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-ghost-signature",
     key="sha256",
     signed="{body}{timestamp}",
-    timestamp=Timestamp(key="t", unit="ms"),
+    timestamp=kit.Timestamp(key="t", unit="ms"),
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
 _KINDS = ("post", "page", "member", "tag", "site")
 
 
-def _kind(view: EventView) -> str | None:
+def _kind(view: kit.EventView) -> str | None:
     return next((kind for kind in _KINDS if isinstance(view.data, dict) and kind in view.data), None)
 
 
-def _signed_at(view: EventView) -> int | None:
+def _signed_at(view: kit.EventView) -> int | None:
     """The signed time in milliseconds; None where there is none."""
     seconds = scheme.signed_at.get(view)
     return round(seconds * 1000) if isinstance(seconds, float) else None
@@ -52,22 +35,20 @@ def _put(data: Any, kind: str) -> Any:  # noqa: ANN401
     return {**data, "post": {"current": {"title": kind}, "previous": {}}}
 
 
-events = one_event(
-    id=first(join(body_digest(), Extractor(_signed_at, "the signed time")), body_digest()),
-    type=first(Extractor(_kind, "the kind of object", put=_put), fixed("unknown")),
-    occurred_at=first(
-        *(field(f"$.{kind}.{state}.updated_at") for kind in _KINDS for state in ("current", "previous"))
+events = kit.one_event(
+    id=kit.or_body(kit.join(kit.body_digest(), kit.Extractor(_signed_at, "the signed time"))),
+    type=kit.or_unknown(kit.Extractor(_kind, "the kind of object", put=_put)),
+    occurred_at=kit.first(
+        *(kit.field(f"$.{kind}.{state}.updated_at") for kind in _KINDS for state in ("current", "previous"))
     ),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(minutes=10),
-    identity=told_apart_by(
+    retry_horizon=kit.minutes(10),
+    identity=kit.told_apart_by(
         "signed time",
         known_from="https://github.com/TryGhost/Ghost/blob/main/ghost/core/core/server/services/webhooks/webhook-trigger.js",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://docs.ghost.org/webhooks",
 )

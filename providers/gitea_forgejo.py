@@ -10,40 +10,26 @@ https://docs.gitea.com/usage/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    field,
-    first,
-    form_body,
-    header,
-    is_form,
-    json_body,
-    json_in_form,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
 
 def _signed(delivery: Delivery, _time: bytes) -> bytes:
-    if is_form(delivery.headers) and delivery.body[:1] not in (b"{", b"["):
-        return form_body(delivery).get("payload", "").encode("utf-8", "surrogatepass")
+    if kit.is_form(delivery.headers) and delivery.body[:1] not in (b"{", b"["):
+        return kit.form_body(delivery).get("payload", "").encode("utf-8", "surrogatepass")
     return delivery.body
 
 
-scheme = Hmac(header=("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature"), signed=_signed)
-_hub = Hmac(header="x-hub-signature-256", prefix="sha256=", signed=_signed)
-sign = signer(scheme.sign, event_id="x-gitea-delivery", type="x-gitea-event", default_type="push")
-_form = json_in_form("payload")
-events = one_event(
-    id=header("x-gitea-delivery", "x-forgejo-delivery", "x-gogs-delivery", "x-github-delivery"),
-    type=header("x-gitea-event", "x-forgejo-event", "x-gogs-event", "x-github-event"),
-    account=first(field("$.repository.owner.id"), field("$.organization.id"), field("$.repository.id")),
-    read=lambda delivery: (_form if delivery.body.startswith(b"payload=") else json_body)(delivery),
+scheme = kit.Hmac(header=("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature"), signed=_signed)
+_hub = kit.Hmac(header="x-hub-signature-256", prefix="sha256=", signed=_signed)
+sign = kit.signer(scheme.sign, event_id="x-gitea-delivery", type="x-gitea-event", default_type="push")
+_form = kit.json_in_form("payload")
+events = kit.one_event(
+    id=kit.header("x-gitea-delivery", "x-forgejo-delivery", "x-gogs-delivery", "x-github-delivery"),
+    type=kit.header("x-gitea-event", "x-forgejo-event", "x-gogs-event", "x-github-event"),
+    account=kit.first("$.repository.owner.id", "$.organization.id", "$.repository.id"),
+    read=lambda delivery: (_form if delivery.body.startswith(b"payload=") else kit.json_body)(delivery),
 )
 
 
@@ -55,19 +41,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_hub if not own and "x-hub-signature-256" in delivery.headers else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=False,
     signed_message=lambda delivery: _signed(delivery, b""),
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     retries_on=(),
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "header x-gitea-delivery",
         "header x-forgejo-delivery",
         "header x-gogs-delivery",
         "header x-github-delivery",
     ),
     max_body=5 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
     setup_url="https://docs.gitea.com/usage/webhooks",
 )

@@ -9,59 +9,42 @@ header's word alone (`issues`); what was done is `data["action"]`. `ping` is an 
 https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    field,
-    first,
-    header,
-    is_form,
-    json_body,
-    json_in_form,
-    one_event,
-    signer,
-    text_of,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
-verify = scheme.verify
-_sign = signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
+scheme = kit.Hmac(header="x-hub-signature-256", prefix="sha256=")
+_sign = kit.signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
 
-_form = json_in_form("payload")
+_form = kit.json_in_form("payload")
 
 
-def sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     """What GitHub would send; of a type like `issues.opened` the header has the first word."""
     return _sign(body, secret, now, **(options | {"type": (options.get("type") or "ping").partition(".")[0]}))
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever GitHub sent
     """JSON, or JSON in a form; a body of no declared kind (GitHub's own example: `Hello, World!`) as text."""
-    if is_form(delivery.headers):
+    if kit.is_form(delivery.headers):
         return _form(delivery)
     if "content-type" in delivery.headers or delivery.body[:1] in (b"{", b"["):
-        return json_body(delivery)
-    return text_of(delivery.body)
+        return kit.json_body(delivery)
+    return kit.text_of(delivery.body)
 
 
-events = one_event(
-    id=header("x-github-delivery"),
-    type=header("x-github-event"),
-    account=first(field("$.installation.id"), field("$.organization.id"), field("$.repository.id")),
+events = kit.one_event(
+    id="header x-github-delivery",
+    type="header x-github-event",
+    account=kit.first("$.installation.id", "$.organization.id", "$.repository.id"),
     read=_read,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     retries_on=(),
-    identity=told_apart_by("header x-github-delivery"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("header x-github-delivery"),
     setup_url="https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks",
 )

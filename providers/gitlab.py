@@ -11,36 +11,21 @@ https://docs.gitlab.com/user/project/integrations/webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    StandardWebhooks,
-    Token,
-    body_digest,
-    field,
-    first,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-_signed = StandardWebhooks(vendors=("webhook",))
-_token = Token(header="x-gitlab-token")
+_signed = kit.StandardWebhooks(vendors=("webhook",))
+_token = kit.Token(header="x-gitlab-token")
 _SIGNING = "whsec_"
 
-events = one_event(
-    id=first(
-        header("webhook-id", "idempotency-key", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid"), body_digest()
+events = kit.one_event(
+    id=kit.or_body(
+        kit.header("webhook-id", "idempotency-key", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid")
     ),
-    type=header("x-gitlab-event"),
-    account=first(
-        field("$.project.id"), field("$.project_id"), field("$.group_id"), header("x-gitlab-instance")
-    ),
+    type="header x-gitlab-event",
+    account=kit.first("$.project.id", "$.project_id", "$.group_id", "header x-gitlab-instance"),
 )
 
 
@@ -59,23 +44,21 @@ def check_secret(secret: str) -> None:
     (_signed if secret.startswith(_SIGNING) else _token).check_secret(secret)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     return (_signed if secret.startswith(_SIGNING) else _token).sign(body, secret, now, **options)
 
 
-sign = signer(_sign, event_id="idempotency-key", type="x-gitlab-event", default_type="Push Hook")
-
-sender = Sender(
+sign = kit.signer(_sign, event_id="idempotency-key", type="x-gitlab-event", default_type="Push Hook")
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     disables_after="four failures in a row: a pause, and for good after forty",
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "header webhook-id",
         "header idempotency-key",
         "header x-gitlab-webhook-uuid",
         "header x-gitlab-event-uuid",
     ),
-    check_secret=check_secret,
     setup_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
 )

@@ -7,34 +7,19 @@ retries at growing intervals.
 https://developer.gocardless.com/getting-started/staying-up-to-date-with-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    field,
-    first,
-    join,
-    many_events,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="webhook-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
+events = kit.many_events(
     items="$.events",
-    id=field("$.id"),
-    type=first(join(field("$.resource_type"), field("$.action"), by="."), field("$.resource_type")),
-    account=field("$.links.organisation"),
-    occurred_at=field("$.created_at"),
+    id="$.id",
+    type=kit.first(kit.join("$.resource_type", "$.action", by="."), "$.resource_type"),
+    account="$.links.organisation",
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="webhook-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.events[*].id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.events[*].id"),
     setup_url="https://manage.gocardless.com/developers",
 )

@@ -8,45 +8,26 @@ once for each rule, and a retry has the same body, whose hash is the id.
 https://help.gong.io/docs/prepare-your-receiving-application-to-receive-a-webhook-jwt-header
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+_call = kit.field("$.callData.metaData.id")
+events = kit.one_event(
+    id=kit.or_body(kit.join(_call, kit.body_digest())),
+    type=kit.fixed("call"),
+    account="$.callData.metaData.workspaceId",
+    occurred_at="$.callData.metaData.started",
 )
-from hookonce.providers.kit.schemes.jwt import Jwt
-
-scheme = Jwt(
-    algorithms=("RS256",),
-    body_hash=("body_sha256", "hex"),
-    url=("webhook_url", "plain"),
-    needs=("exp",),
-    leeway=timedelta(minutes=1),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-_call = field("$.callData.metaData.id")
-events = one_event(
-    id=first(join(_call, body_digest()), body_digest()),
-    type=fixed("call"),
-    account=field("$.callData.metaData.workspaceId"),
-    occurred_at=field("$.callData.metaData.started"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Jwt(
+        algorithms=("RS256",),
+        body_hash=("body_sha256", "hex"),
+        url=("webhook_url", "plain"),
+        needs=("exp",),
+        leeway=kit.minutes(1),
+    ),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.callData.metaData.id", "body", because="a rule sends a call once"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.callData.metaData.id", "body", because="a rule sends a call once"),
     setup_url="https://app.gong.io/company/automation-rules",
 )

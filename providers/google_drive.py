@@ -10,55 +10,41 @@ https://developers.google.com/workspace/drive/api/guides/push
 from datetime import datetime
 from typing import Any, Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    Token,
-    any_body,
-    header,
-    join,
-    made_id,
-    one_event,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Token(header="x-goog-channel-token")
-verify = scheme.verify
+scheme = kit.Token(header="x-goog-channel-token")
 _PREFIX = "x-goog-"
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Google sent
     if delivery.body:
-        return any_body(delivery)
+        return kit.any_body(delivery)
     sent = {name: value for name, value in delivery.headers.items() if name.startswith(_PREFIX)}
     return {name: value for name, value in sent.items() if name != scheme.header}
 
 
-events = one_event(
-    id=join(header("x-goog-channel-id"), header("x-goog-message-number")),
-    type=header("x-goog-resource-state"),
-    account=header("x-goog-channel-id"),
+events = kit.one_event(
+    id=kit.join("header x-goog-channel-id", "header x-goog-message-number"),
+    type="header x-goog-resource-state",
+    account="header x-goog-channel-id",
     read=_read,
 )
 
 
-def sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     """What Google would send. Raises: ValueError for a blank secret."""
     return {
         **scheme.sign(body, secret, now),
-        "x-goog-channel-id": options.get("event_id") or made_id(body),
+        "x-goog-channel-id": options.get("event_id") or kit.made_id(body),
         "x-goog-message-number": "1",
         "x-goog-resource-state": options.get("type") or "sync",
     }
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="it tries 500 to 504 again for as long as the channel lives, and names no end",
-    identity=told_apart_by("header x-goog-channel-id + header x-goog-message-number"),
-    check_secret=scheme.check_secret,
+    retry_horizon="it tries 500 to 504 again for as long as the channel lives, and names no end",
+    identity=kit.told_apart_by("header x-goog-channel-id + header x-goog-message-number"),
     setup_url="https://developers.google.com/workspace/drive/api/guides/push",
 )

@@ -7,24 +7,13 @@ body only points to the result of the job.
 https://ai.google.dev/gemini-api/docs/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("webhook",))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.type"), occurred_at="$.timestamp")
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://ai.google.dev/gemini-api/docs/webhooks",
 )

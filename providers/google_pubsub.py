@@ -12,64 +12,45 @@ a week.
 https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers.kit import (
-    NEVER,
-    UNSUCCESSFUL,
-    Configured,
-    Sender,
-    any_body_or_none,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.google_oidc import Oidc
+from hookonce.providers import kit
 
 _FETCHES: Final = (r"https://www\.googleapis\.com/oauth2/v3/certs",)
-events = one_event(
-    id=first(field("$.message.messageId"), field("$.message.message_id"), header("x-goog-pubsub-message-id")),
-    type=first(field("$.message.attributes.eventType"), fixed("message")),
-    account=first(field("$.subscription"), header("x-goog-pubsub-subscription-name")),
-    occurred_at=first(field("$.message.publishTime"), header("x-goog-pubsub-publish-time")),
-    read=any_body_or_none,
+events = kit.one_event(
+    id=kit.first("$.message.messageId", "$.message.message_id", "header x-goog-pubsub-message-id"),
+    type=kit.first("$.message.attributes.eventType", kit.fixed("message")),
+    account=kit.first("$.subscription", "header x-goog-pubsub-subscription-name"),
+    occurred_at=kit.first("$.message.publishTime", "header x-goog-pubsub-publish-time"),
+    read=kit.any_body_or_none,
 )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "google_pubsub")
+@kit.with_options("google_pubsub")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
     audience = given.text("audience", "")
-    given.done()
-    scheme = Oidc(
+    scheme = kit.Oidc(
         url="https://www.googleapis.com/oauth2/v3/certs",
         patterns=_FETCHES,
         issuers=("https://accounts.google.com", "accounts.google.com"),
         audience=audience,
     )
-    return Configured(
-        verify=scheme.verify,
+    return kit.Configured(
         sign=scheme.sign,
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=False,
             body_is_unsigned=True,
             signs_url=not audience,
-            retry_horizon=timedelta(days=7),
-            retries_on=UNSUCCESSFUL,
-            disables_after=NEVER,
-            identity=told_apart_by(
+            retry_horizon=kit.days(7),
+            retries_on=kit.UNSUCCESSFUL,
+            disables_after=kit.NEVER,
+            identity=kit.told_apart_by(
                 "$.message.messageId", "$.message.message_id", "header x-goog-pubsub-message-id"
             ),
-            tolerance=scheme.tolerance,
             fetches=_FETCHES,
-            check_secret=scheme.check_secret,
             setup_url="https://console.cloud.google.com/cloudpubsub/subscription/list",
         ),
     )

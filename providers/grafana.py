@@ -10,35 +10,14 @@ fingerprint. The type is the status, the account the organisation.
 https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
-
-from hookonce.providers.kit import (
-    Configured,
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    any_body_or_none,
-    body_digest,
-    digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import kit
 
 _HEADERS = ("x-grafana-alerting-signature", "x-grafana-alert-signature")
 _NAMES = ("fingerprint", "status", "startsAt", "endsAt")
 
 
-def _group(view: EventView) -> object:
-    group, status, alerts = (field(path).get(view) for path in ("$.groupKey", "$.status", "$.alerts"))
+def _group(view: kit.EventView) -> object:
+    group, status, alerts = (kit.field(path).get(view) for path in ("$.groupKey", "$.status", "$.alerts"))
     if not group or not isinstance(alerts, list):
         return None
     known = [
@@ -49,51 +28,47 @@ def _group(view: EventView) -> object:
     return [group, status, known] if known and len(known) == len(alerts) else None
 
 
-_known = digest(Extractor(_group, "the group, its status and its alerts"))
+_known = kit.digest(kit.Extractor(_group, "the group, its status and its alerts"))
 
 
-def _events(*, reminders: bool) -> one_event:
-    return one_event(
-        id=fixed("") if reminders else first(_known, body_digest()),
-        undated=first(_known, body_digest()) if reminders else None,
-        type=first(field("$.status"), fixed("unknown")),
-        account=field("$.orgId"),
-        occurred_at=field("$.alerts[0].startsAt"),
+def _events(*, reminders: bool) -> kit.one_event:
+    return kit.one_event(
+        id=kit.fixed("") if reminders else kit.or_body(_known),
+        undated=kit.or_body(_known) if reminders else None,
+        type=kit.or_unknown("$.status"),
+        account="$.orgId",
+        occurred_at="$.alerts[0].startsAt",
         former=(_known,) if reminders else (),
-        read=any_body_or_none,
+        read=kit.any_body_or_none,
     )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "grafana")
+@kit.with_options("grafana")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
     header = given.text("header", "")
     timestamp = given.text("timestamp", "")
     reminders = given.flag("reminders")
-    given.done()
-    scheme = Hmac(
+    scheme = kit.Hmac(
         header=header or _HEADERS,
         signed="{timestamp}:{body}" if timestamp else "{body}",
-        timestamp=Timestamp(header=timestamp) if timestamp else None,
+        timestamp=kit.Timestamp(header=timestamp) if timestamp else None,
     )
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
+    return kit.Configured(
         events=_events(reminders=reminders),
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
-            retry_horizon=timedelta(hours=1),
-            identity=told_apart_by("receipt")
+            retry_horizon=kit.hours(1),
+            identity=kit.told_apart_by("receipt")
             if reminders
-            else told_apart_by(
+            else kit.told_apart_by(
                 "$.alerts[*].fingerprint + $.alerts[*].startsAt + $.groupKey",
                 "body",
                 because="an unchanged alert is the same event, unless the option reminders says otherwise",
             ),
-            id_period=timedelta(minutes=1) if reminders else None,
-            tolerance=scheme.tolerance,
+            id_period=kit.minutes(1) if reminders else None,
             methods=("POST", "PUT"),
-            check_secret=scheme.check_secret,
             setup_url="https://grafana.com/docs/grafana/latest/alerting/",
         ),
     )

@@ -6,36 +6,21 @@ sends the action `ping`. Seven retries in 15 hours.
 https://developers.greenhouse.io/webhooks.html
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="signature", prefix="sha256 ")
+sign = kit.signer(scheme.sign, event_id="greenhouse-event-id")
+events = kit.one_event(
+    id="header greenhouse-event-id",
+    undated=kit.body_digest(),
+    type=kit.or_unknown("$.action"),
+    account="$.payload.organization_id",
 )
-
-scheme = Hmac(header="signature", prefix="sha256 ")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="greenhouse-event-id")
-events = one_event(
-    id=header("greenhouse-event-id"),
-    undated=body_digest(),
-    type=first(field("$.action"), fixed("unknown")),
-    account=field("$.payload.organization_id"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("header greenhouse-event-id", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("header greenhouse-event-id", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://app.greenhouse.io/configure/dev_center/webhooks",
 )

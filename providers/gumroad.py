@@ -8,41 +8,25 @@ for three hours, unless the answer is 200.
 https://gumroad.com/ping
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    FORM,
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-from hookonce.providers.kit.registry.token_sender import token_sender
-
-_kind = first(field("$.resource_name"), fixed("sale"))
-events = one_event(
-    id=first(when_matches(_kind, "sale", field("$.sale_id")), data_digest()),
+_kind = kit.first("$.resource_name", kit.fixed("sale"))
+events = kit.one_event(
+    id=kit.first(kit.when_matches(_kind, "sale", "$.sale_id"), kit.data_digest()),
     type=_kind,
-    account=field("$.seller_id"),
-    occurred_at=field("$.sale_timestamp"),
-    read=form_body,
+    account="$.seller_id",
+    occurred_at="$.sale_timestamp",
+    read=kit.form_body,
 )
-configure = token_sender(
+configure = kit.token_sender(
     "gumroad",
     "path",
     events=events,
-    wrap=lambda sign: signer(sign, content=FORM),
-    sender=Sender(
+    wrap=lambda sign: kit.signer(sign, content=kit.FORM),
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=timedelta(days=1),
-        identity=told_apart_by(
+        retry_horizon=kit.days(1),
+        identity=kit.told_apart_by(
             "$.sale_id",
             "$.subscription_id",
             "body",

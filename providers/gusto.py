@@ -12,28 +12,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-    unsigned_probe,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-gusto-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.uuid"), body_digest()),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=field("$.resource_uuid"),
-    occurred_at=field("$.timestamp"),
+events = kit.one_event(
+    id=kit.or_body("$.uuid"),
+    type=kit.or_unknown("$.event_type"),
+    account="$.resource_uuid",
+    occurred_at="$.timestamp",
 )
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -43,20 +28,18 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Say the token that was handed out, unless it is known; None for anything else."""
     if "x-gusto-signature" in delivery.headers or b"verification_token" not in delivery.body:
         return None
-    said = unsigned_probe(delivery)
+    said = kit.unsigned_probe(delivery)
     token = said.get("verification_token")
     if "event_type" in said or not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
     return Reply(secret=None if token in secrets else token)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-gusto-signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.uuid", "$.timestamp", "body", because="every event says when it happened"),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.uuid", "$.timestamp", "body", because="every event says when it happened"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://docs.gusto.com/embedded-payroll/docs/webhooks",
 )

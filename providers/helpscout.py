@@ -8,59 +8,42 @@ its content and the minute of receipt. After ten failures the webhook is switche
 https://developer.helpscout.com/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    data_digest,
-    digest,
-    field,
-    first,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(header="x-helpscout-signature", hash="sha1", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, type="x-helpscout-event", default_type="convo.created")
-_event = header("x-helpscout-event")
-_changed = first(field("$.updatedAt"), field("$.userUpdatedAt"))
-_known = join(_event, field("$.id"), _changed)
-events = one_event(
-    id=first(
-        when_matches(
-            _event,
-            r".*\.(?:reply|note)\.created",
-            join(_event, field("$.id"), _changed, field("$.threads")),
+scheme = kit.Hmac(header="x-helpscout-signature", hash="sha1", encoding="base64")
+sign = kit.signer(scheme.sign, type="x-helpscout-event", default_type="convo.created")
+_event = kit.header("x-helpscout-event")
+_changed = kit.first("$.updatedAt", "$.userUpdatedAt")
+_known = kit.join(_event, "$.id", _changed)
+events = kit.one_event(
+    id=kit.first(
+        kit.when_matches(
+            _event, r".*\.(?:reply|note)\.created", kit.join(_event, "$.id", _changed, "$.threads")
         ),
-        when_matches(
-            _event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", join(_known, data_digest())
+        kit.when_matches(
+            _event,
+            r".*\.(?:assigned|moved|status|tags|custom-fields|updated)",
+            kit.join(_known, kit.data_digest()),
         ),
         _known,
     ),
-    undated=digest(_event, field("$")),
-    former=(when_matches(_event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", _known),),
+    undated=kit.digest(_event, "$"),
+    former=(kit.when_matches(_event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", _known),),
     type=_event,
-    account=field("$.mailboxId"),
+    account="$.mailboxId",
     occurred_at=_changed,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     disables_after="ten failures",
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "header x-helpscout-event + $.id + $.userUpdatedAt + $.threads",
         "header x-helpscout-event + $.id + $.userUpdatedAt",
         "header x-helpscout-event + $.id + $.updatedAt",
         "receipt",
     ),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    id_period=kit.minutes(1),
     setup_url="https://secure.helpscout.net/apps/webhooks/",
 )

@@ -8,38 +8,21 @@ besides if the hook has one, and is not looked at.
 https://devcenter.heroku.com/articles/app-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="heroku-webhook-hmac-sha256", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_entity = first(field("$.webhook_metadata.event.include"), field("$.resource"))
+_entity = kit.first("$.webhook_metadata.event.include", "$.resource")
 _VOLATILE = ("$.webhook_metadata.attempt", "$.webhook_metadata.delivery")
-events = one_event(
-    id=first(field("$.webhook_metadata.event.id"), body_digest(*_VOLATILE)),
-    type=first(join(_entity, field("$.action"), by="."), _entity, fixed("unknown")),
-    account=first(field("$.data.app.id"), field("$.data.id")),
-    occurred_at=first(field("$.published_at"), field("$.created_at")),
+events = kit.one_event(
+    id=kit.or_body("$.webhook_metadata.event.id", without=_VOLATILE),
+    type=kit.or_unknown(kit.join(_entity, "$.action", by="."), _entity),
+    account=kit.first("$.data.app.id", "$.data.id"),
+    occurred_at=kit.first("$.published_at", "$.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="heroku-webhook-hmac-sha256", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=72),
-    identity=told_apart_by("$.webhook_metadata.event.id"),
+    retry_horizon=kit.hours(72),
+    identity=kit.told_apart_by("$.webhook_metadata.event.id"),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://devcenter.heroku.com/articles/app-webhooks",
 )

@@ -8,37 +8,21 @@ Hookdeck's source. Whether the first sender was verified is Hookdeck's business:
 https://hookdeck.com/docs/authentication#hookdeck-webhook-signature-verification
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    any_body_or_none,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header=("x-hookdeck-signature", "x-hookdeck-signature-2"), every=True, encoding="base64")
+sign = kit.signer(scheme.sign, event_id="x-hookdeck-eventid")
+events = kit.one_event(
+    id=kit.or_body("header x-hookdeck-eventid"),
+    type=kit.or_unknown("$.type", "$.event"),
+    account="header x-hookdeck-source-name",
+    read=kit.any_body_or_none,
 )
-
-scheme = Hmac(header=("x-hookdeck-signature", "x-hookdeck-signature-2"), every=True, encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-hookdeck-eventid")
-events = one_event(
-    id=first(header("x-hookdeck-eventid"), body_digest()),
-    type=first(field("$.type"), field("$.event"), fixed("unknown")),
-    account=header("x-hookdeck-source-name"),
-    read=any_body_or_none,
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=7),
-    identity=told_apart_by("header x-hookdeck-eventid"),
+    retry_horizon=kit.days(7),
+    identity=kit.told_apart_by("header x-hookdeck-eventid"),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.hookdeck.com/settings/project/secrets",
 )

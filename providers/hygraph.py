@@ -9,31 +9,16 @@ https://hygraph.com/docs/api-reference/basics/webhooks
 """
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Attempts,
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header_lists,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _HEADER = "gcms-signature"
 
 
 def _signed(delivery: Delivery, time: bytes) -> bytes:
-    found, _ = header_lists.pairs(delivery.headers.get(_HEADER, ""), ",", "env", "")
+    found, _ = kit.header_lists.pairs(delivery.headers.get(_HEADER, ""), ",", "env", "")
     if not found:
         raise Rejected(Reason.BAD_HEADER, f"header {_HEADER} has no env=")
     try:
@@ -43,38 +28,35 @@ def _signed(delivery: Delivery, time: bytes) -> bytes:
     return json.dumps(held, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header=_HEADER,
     key="sign",
     encoding="base64",
     signed=_signed,
-    timestamp=Timestamp(key="t", unit="any", written="ms"),
+    timestamp=kit.Timestamp(key="t", unit="any", written="ms"),
 )
-verify = scheme.verify
-events = one_event(
-    id=body_digest(),
-    attempts=Attempts(scheme.signed_at, within=timedelta(minutes=1)),
-    former=(body_digest(),),
-    type=first(field("$.operation"), fixed("unknown")),
+events = kit.one_event(
+    id=kit.body_digest(),
+    attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(1)),
+    former=(kit.body_digest(),),
+    type=kit.or_unknown("$.operation"),
 )
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
-    told: SignOptions = {**options, "headers": {_HEADER: "env=master"}}
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
+    told: kit.SignOptions = {**options, "headers": {_HEADER: "env=master"}}
     time, _, signature = scheme.sign(body, secret, now, **told)[_HEADER].partition(",")
     return {_HEADER: f"{signature}, env=master, {time}"}
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "signed period", known_from="https://hygraph.com/docs/api-reference/basics/webhooks"
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://app.hygraph.com",
 )

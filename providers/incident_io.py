@@ -6,23 +6,13 @@ like the type. The body does not tell the organization: give each its own source
 https://docs.incident.io/integrations/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.event_type"), fixed("unknown")),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.event_type"))
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://app.incident.io/~/settings/webhooks",
 )

@@ -8,37 +8,23 @@ https://increase.com/documentation/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    StandardWebhooks,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-_standard = StandardWebhooks(vendors=("webhook",))
-_older = Hmac(
+_standard = kit.StandardWebhooks(vendors=("webhook",))
+_older = kit.Hmac(
     header="increase-webhook-signature",
     key="v1",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", unit="iso"),
+    timestamp=kit.Timestamp(key="t", unit="iso"),
 )
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.category"), fixed("unknown")),
-    account=field("$.associated_object_id"),
-    occurred_at=field("$.created_at"),
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.category"),
+    account="$.associated_object_id",
+    occurred_at="$.created_at",
 )
 
 
@@ -47,20 +33,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_standard if "webhook-signature" in delivery.headers else _older).verify(delivery, secrets, now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     try:
         return _standard.sign(body, secret, now, **options)
     except ValueError:  # a secret that is not base64 can only sign the older way
         return _older.sign(body, secret, now, **options)
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id"),
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id"),
     tolerance=_older.tolerance,
     check_secret=_older.check_secret,
     setup_url="https://dashboard.increase.com/developers/webhooks",

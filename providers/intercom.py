@@ -7,39 +7,22 @@ ends the subscription, so no error of ours has that code.
 https://developers.intercom.com/docs/webhooks/setting-up-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    answer_head,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="x-hub-signature", hash="sha1", prefix="sha1=")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _VOLATILE = ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")
-events = one_event(
-    id=first(field("$.id"), body_digest(*_VOLATILE)),
-    type=first(field("$.topic"), fixed("unknown")),
-    account=field("$.app_id"),
-    occurred_at=field("$.created_at"),
+events = kit.one_event(
+    id=kit.or_body("$.id", without=_VOLATILE),
+    type=kit.or_unknown("$.topic"),
+    account="$.app_id",
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-hub-signature", hash="sha1", prefix="sha1="),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     disables_after="failures in a row, or a 410",
-    identity=told_apart_by("$.id", "$.created_at", new_on_retry=("$.delivery_attempts",)),
+    identity=kit.told_apart_by("$.id", "$.created_at", new_on_retry=("$.delivery_attempts",)),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
-    handshake=answer_head,
+    handshake=kit.answer_head,
     setup_url="https://app.intercom.com/a/apps/_/developer-hub",
 )

@@ -8,37 +8,21 @@ apart.
 https://developer.atlassian.com/cloud/jira/platform/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    FAILURES,
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-hub-signature", prefix="sha256=")
+sign = kit.signer(scheme.sign, event_id="x-atlassian-webhook-identifier")
+events = kit.one_event(
+    id=kit.or_body("header x-atlassian-webhook-identifier"),
+    type=kit.first("$.webhookEvent", "$.eventType", "$.event", kit.fixed("webhook")),
+    account=kit.first("$.issue.fields.project.key", "$.project.key", "$.cloudId"),
+    occurred_at="$.timestamp",
 )
-
-scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-atlassian-webhook-identifier")
-events = one_event(
-    id=first(header("x-atlassian-webhook-identifier"), body_digest()),
-    type=first(field("$.webhookEvent"), field("$.eventType"), field("$.event"), fixed("webhook")),
-    account=first(field("$.issue.fields.project.key"), field("$.project.key"), field("$.cloudId")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    retries_on=(408, 409, 425, *FAILURES),
-    identity=told_apart_by("header x-atlassian-webhook-identifier"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    retries_on=(408, 409, 425, *kit.FAILURES),
+    identity=kit.told_apart_by("header x-atlassian-webhook-identifier"),
     setup_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
 )

@@ -28,85 +28,55 @@ header, account and occurred_at may be "claim:name" besides, and the id "claim:j
 https://datatracker.ietf.org/doc/html/rfc8725
 """
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from hookonce.providers.kit import (
-    Configured,
-    Sender,
-    any_body,
-    body_digest,
-    data_digest,
-    delivering,
-    one_event,
-    signature_in_body,
-    signer,
-)
-from hookonce.providers.kit.crypto.jws import is_shared
-from hookonce.providers.kit.registry.declared_options import (
-    expect_ids_that_differ,
-    header_named,
-    id_place,
-    period,
-    place,
-    place_or_none,
-    volatile,
-)
-from hookonce.providers.kit.registry.key_pair_options import (
-    claim_or_none,
-    expect_proof,
-    identity_of_token,
-    jwt_scheme,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import kit
+
+declared = kit.declared_options
 
 _AGAIN: Final = ("$.exp", "$.nbf", "$.iat", "$.jti")
 """What a token says of itself, and not of the event: another attempt may have another."""
-_MAX_BODY: Final = 1 << 20
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
+def configure(options: Mapping[str, Any]) -> kit.Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "jwt")
-    scheme = jwt_scheme(given)
+    given = kit.Options(options, "jwt")
+    scheme = kit.key_pair_options.jwt_scheme(given)
     is_unsigned = given.flag("body_is_unsigned")
-    expect_proof(given, scheme, is_unsigned=is_unsigned)
-    claims = partial(claim_or_none, given, scheme.header)
-    left_out = volatile(given, "volatile")
+    kit.key_pair_options.expect_proof(given, scheme, is_unsigned=is_unsigned)
+    claims = partial(kit.key_pair_options.claim_or_none, given, scheme.header)
+    left_out = declared.volatile(given, "volatile")
     is_body = not scheme.header
-    fingerprint = data_digest(*_AGAIN, *left_out) if is_body else body_digest(*left_out)
-    events = one_event(
-        id=claims("id") or id_place(given, "id", fingerprint),
-        type=claims("type") or place(given, "type"),
-        account=claims("account") or place_or_none(given, "account"),
-        occurred_at=claims("occurred_at") or place_or_none(given, "occurred_at"),
-        read=scheme.said if is_body else any_body,
+    fingerprint = kit.data_digest(*_AGAIN, *left_out) if is_body else kit.body_digest(*left_out)
+    events = kit.one_event(
+        id=claims("id") or declared.id_place(given, "id", fingerprint),
+        type=claims("type") or declared.place(given, "type"),
+        account=claims("account") or declared.place_or_none(given, "account"),
+        occurred_at=claims("occurred_at") or declared.place_or_none(given, "occurred_at"),
+        read=scheme.said if is_body else kit.any_body,
     )
-    within = period(given, "period")
-    expect_ids_that_differ(given, "id", within)
+    within = declared.period(given, "period")
+    declared.expect_ids_that_differ(given, "id", within)
     given.done()
-    sign = signature_in_body.sign if is_body else scheme.sign
-    told = signer(sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
-    return Configured(
-        verify=scheme.verify if is_shared(scheme.algorithms[0]) else scheme.verify_by_set,
+    told = kit.signer(
+        scheme.sign,
+        event_id=declared.header_named(options["id"]),
+        type=declared.header_named(options["type"]),
+    )
+    return kit.Configured(
+        verify=scheme.verify if kit.jws.is_shared(scheme.algorithms[0]) else scheme.verify_by_set,
         sign=told,
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=not is_unsigned and not str(options["id"]).startswith(("header:", "query:")),
             body_is_unsigned=is_unsigned,
             signed_in_parts=bool(scheme.field),
-            retry_horizon=None,
-            horizon_unknown="whoever sends decides",
-            identity=identity_of_token(given, within, is_body=is_body),
-            tolerance=scheme.tolerance,
+            retry_horizon="whoever sends decides",
+            identity=kit.key_pair_options.identity_of_token(given, within, is_body=is_body),
             id_period=within,
             volatile=left_out,
-            fetches=(re.escape(scheme.jwks),) if scheme.jwks else (),
-            needs_secret=not scheme.jwks,
-            max_body=_MAX_BODY if is_body else None,
-            check_secret=scheme.check_secret,
-            deliver=delivering(scheme.deliver, told) if is_body else None,
         ),
     )

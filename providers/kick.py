@@ -8,44 +8,27 @@ only what is older than its attempts could be is stale; the signed id makes it a
 https://docs.kick.com/events/webhook-security
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Timestamp,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.public_key_signature import Signed
-
-scheme = Signed(
+scheme = kit.Signed(
     header="kick-event-signature",
     algorithm="rsa-sha256",
     signed="{header:kick-event-message-id}.{timestamp}.{body}",
-    timestamp=Timestamp(header="kick-event-message-timestamp", unit="iso", tolerance=timedelta(days=1)),
+    timestamp=kit.Timestamp(header="kick-event-message-timestamp", unit="iso", tolerance=kit.days(1)),
 )
-verify = scheme.verify
-sign = signer(
+sign = kit.signer(
     scheme.sign, event_id="kick-event-message-id", type="kick-event-type", default_type="channel.followed"
 )
-events = one_event(
-    id=header("kick-event-message-id"),
-    type=first(header("kick-event-type"), fixed("unknown")),
-    account=first(field("$.broadcaster.user_id"), header("kick-event-subscription-id")),
-    occurred_at=header("kick-event-message-timestamp"),
+events = kit.one_event(
+    id="header kick-event-message-id",
+    type=kit.or_unknown("header kick-event-type"),
+    account=kit.first("$.broadcaster.user_id", "header kick-event-subscription-id"),
+    occurred_at="header kick-event-message-timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("header kick-event-message-id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("header kick-event-message-id"),
     setup_url="https://kick.com/settings/developer",
 )

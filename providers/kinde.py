@@ -7,52 +7,27 @@ secret is the key itself (PEM, a JWK or a JWK set), and nothing is fetched. The 
 https://docs.kinde.com/integrate/webhooks/about-webhooks/
 """
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final
-
-from hookonce.providers.kit import (
-    Configured,
-    Sender,
-    delivering,
-    field,
-    first,
-    one_event,
-    signature_in_body,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.declared_options import https_url
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.jwt import Jwt
-
-_sign: Final = signer(signature_in_body.sign, content="application/jwt")
+from hookonce.providers import kit
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for a domain's key set. Raises: ValueError listing every mistake."""
-    given = Options(options, "kinde")
-    scheme = Jwt(header="", algorithms=("RS256",), jwks=https_url(given, "jwks"))
-    given.done()
-    return Configured(
+@kit.with_options("kinde")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for a domain's key set."""
+    scheme = kit.Jwt(header="", algorithms=("RS256",), jwks=kit.declared_options.https_url(given, "jwks"))
+    return kit.Configured(
         verify=scheme.verify_by_set,
-        sign=_sign,
-        events=one_event(
-            id=field("$.event_id"),
-            type=field("$.type"),
-            occurred_at=first(field("$.event_timestamp"), field("$.timestamp")),
+        sign=kit.signer(scheme.sign, content="application/jwt"),
+        events=kit.one_event(
+            id="$.event_id",
+            type="$.type",
+            occurred_at=kit.first("$.event_timestamp", "$.timestamp"),
             read=scheme.said,
         ),
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
-            retry_horizon=None,
-            horizon_unknown="not known: no statement of its own is at hand",
-            identity=told_apart_by("claim event_id"),
-            max_body=1 << 20,
-            fetches=(re.escape(scheme.jwks),) if scheme.jwks else (),
-            needs_secret=not scheme.jwks,
-            check_secret=scheme.check_secret,
-            deliver=delivering(scheme.deliver, _sign),
+            retry_horizon="not known: no statement of its own is at hand",
+            identity=kit.told_apart_by("claim event_id"),
             setup_url="https://app.kinde.com/",
         ),
     )

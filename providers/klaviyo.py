@@ -7,41 +7,23 @@ These are system webhooks; the webhook action of a flow is not signed. The time 
 https://developers.klaviyo.com/en/docs/working_with_system_webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    data_digest,
-    field,
-    first,
-    fixed,
-    many_events,
-    signer,
-    told_apart_by,
-    whole,
-)
-
-scheme = Hmac(
-    header="klaviyo-signature",
-    signed="{body}{timestamp}",
-    timestamp=Timestamp(header="klaviyo-timestamp", unit="any", tolerance=None),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
+events = kit.many_events(
     items="$.data",
-    id=first(field("$.external_id"), field("$.payload.data.id"), data_digest()),
-    type=first(field("$.topic"), fixed("unknown")),
-    account=first(whole("$.meta.klaviyo_account_id"), whole("$.meta.klaviyo_webhook_id")),
-    occurred_at=first(field("$.payload.data.attributes.datetime"), whole("$.meta.timestamp")),
+    id=kit.first("$.external_id", "$.payload.data.id", kit.data_digest()),
+    type=kit.or_unknown("$.topic"),
+    account=kit.first(kit.whole("$.meta.klaviyo_account_id"), kit.whole("$.meta.klaviyo_webhook_id")),
+    occurred_at=kit.first("$.payload.data.attributes.datetime", kit.whole("$.meta.timestamp")),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="klaviyo-signature",
+        signed="{body}{timestamp}",
+        timestamp=kit.Timestamp(header="klaviyo-timestamp", unit="any", tolerance=None),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.data[*].external_id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.data[*].external_id"),
     setup_url="https://developers.klaviyo.com/en/docs/working_with_system_webhooks",
 )

@@ -14,32 +14,15 @@ from datetime import datetime
 from typing import Any, Unpack
 from urllib.parse import urlencode
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    as_form,
-    data_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    headers_of,
-    json_in_form,
-    json_or_empty,
-    key_of,
-    keys_of,
-    one_event,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-_read = json_in_form("data")
+_read = kit.json_in_form("data")
 _TOKEN = "verification_token"  # noqa: S105  a field's name
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if it carries one of `secrets`. Raises: Rejected."""
-    keys = keys_of(secrets, "raw")
+    keys = kit.keys_of(secrets, "raw")
     data = _read(delivery)
     given = data.get(_TOKEN) if isinstance(data, dict) else None
     if not isinstance(given, str):
@@ -49,29 +32,29 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
         raise Rejected(Reason.BAD_SIGNATURE, "the token is none of the secrets of this source")
 
 
-events = one_event(
-    id=first(field("$.message_id"), data_digest(f"$.{_TOKEN}")),
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.timestamp"),
+events = kit.one_event(
+    id=kit.first("$.message_id", kit.data_digest(f"$.{_TOKEN}")),
+    type=kit.or_unknown("$.type"),
+    occurred_at="$.timestamp",
     read=_read,
 )
 
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError for a blank token."""
-    key_of(secret, "raw")
+    kit.key_of(secret, "raw")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
     """What Ko-fi would send with `body`, JSON or the form it is in. Raises: ValueError for a blank token."""
     check_secret(secret)
-    sent = form_body(Delivery("POST", "", {}, body)) if body.startswith(b"data=") else {}
-    said: Any = json_or_empty(sent["data"].encode() if sent else body)
+    sent = kit.form_body(Delivery("POST", "", {}, body)) if body.startswith(b"data=") else {}
+    said: Any = kit.json_or_empty(sent["data"].encode() if sent else body)
     data = {**(said if isinstance(said, dict) else {}), _TOKEN: secret}
-    return as_form({"data": json.dumps(data)}, **options)
+    return kit.as_form({"data": json.dumps(data)}, **options)
 
 
-sign = headers_of(deliver)
+sign = kit.headers_of(deliver)
 
 
 def sample(event_id: str, kind: str) -> bytes:
@@ -79,15 +62,11 @@ def sample(event_id: str, kind: str) -> bytes:
     return urlencode({"data": json.dumps({"message_id": event_id, "type": kind})}).encode()
 
 
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.data.message_id"),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.data.message_id"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=check_secret,
-    deliver=deliver,
-    sample=sample,
     setup_url="https://ko-fi.com/manage/webhooks",
 )

@@ -8,60 +8,37 @@ with the header `X-KC-Signature`, send one message with an id. The type is what 
 https://kontent.ai/learn/docs/webhooks/javascript
 """
 
-from datetime import timedelta
-
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    join,
-    json_body,
-    many_events,
-    one_event,
-    one_of_two,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header=("x-kontent-ai-signature", "x-kc-signature"), encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
+from hookonce.providers import Delivery, kit
 
 
 def _is_legacy(delivery: Delivery) -> bool:
-    data = json_body(delivery)
+    data = kit.json_body(delivery)
     return isinstance(data, dict) and "notifications" not in data and "message" in data
 
 
-events = one_of_two(
-    many_events(
+events = kit.one_of_two(
+    kit.many_events(
         items="$.notifications",
-        id=field("$.message.id"),
-        undated=data_digest(),
-        type=first(join(field("$.message.object_type"), field("$.message.action"), by="."), fixed("unknown")),
-        account=field("$.message.environment_id"),
-        occurred_at=field("$.data.system.last_modified"),
+        id="$.message.id",
+        undated=kit.data_digest(),
+        type=kit.or_unknown(kit.join("$.message.object_type", "$.message.action", by=".")),
+        account="$.message.environment_id",
+        occurred_at="$.data.system.last_modified",
     ),
-    one_event(
-        id=field("$.message.id"),
-        undated=data_digest(),
-        type=first(join(field("$.message.type"), field("$.message.operation"), by="."), fixed("unknown")),
-        account=field("$.message.project_id"),
-        occurred_at=field("$.message.created_timestamp"),
+    kit.one_event(
+        id="$.message.id",
+        undated=kit.data_digest(),
+        type=kit.or_unknown(kit.join("$.message.type", "$.message.operation", by=".")),
+        account="$.message.project_id",
+        occurred_at="$.message.created_timestamp",
     ),
     when=_is_legacy,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header=("x-kontent-ai-signature", "x-kc-signature"), encoding="base64"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.message.id", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.message.id", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://app.kontent.ai/",
 )

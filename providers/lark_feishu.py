@@ -10,57 +10,40 @@ https://open.larksuite.com/document/server-docs/event-subscription-guide/event-s
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 from functools import partial
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    KeyedDigest,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    json_body,
-    one_event,
-    same_challenge,
-    signer,
-    told_apart_by,
-    unsigned_probe,
-)
-from hookonce.providers.kit.crypto.encrypted_body import decrypt_json
+from hookonce.providers import Delivery, Reply, kit
 
 _NONCE = "x-lark-request-nonce"
-scheme = KeyedDigest(
+scheme = kit.KeyedDigest(
     header="x-lark-signature",
     before=f"{{timestamp}}{{header:{_NONCE}}}",
     after="{body}",
-    timestamp=Timestamp(header="x-lark-request-timestamp", tolerance=timedelta(hours=8)),
+    timestamp=kit.Timestamp(header="x-lark-request-timestamp", tolerance=kit.hours(8)),
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id=_NONCE)
-_decode = partial(decrypt_json, name="encrypt")
-events = one_event(
-    id=first(field("$.header.event_id"), field("$.uuid"), body_digest()),
-    type=first(field("$.header.event_type"), field("$.event.type"), field("$.type"), fixed("encrypted")),
-    account=first(field("$.header.tenant_key"), field("$.event.tenant_key"), field("$.header.app_id")),
-    occurred_at=first(field("$.header.create_time"), field("$.ts")),
+sign = kit.signer(scheme.sign, event_id=_NONCE)
+_decode = partial(kit.encrypted_body.decrypt_json, name="encrypt")
+events = kit.one_event(
+    id=kit.or_body("$.header.event_id", "$.uuid"),
+    type=kit.first("$.header.event_type", "$.event.type", "$.type", kit.fixed("encrypted")),
+    account=kit.first("$.header.tenant_key", "$.event.tenant_key", "$.header.app_id"),
+    occurred_at=kit.first("$.header.create_time", "$.ts"),
 )
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Send back the challenge of a `url_verification`; None for anything else."""
-    probe = unsigned_probe(delivery, lambda sent: json_body(_decode(sent, secrets)))
+    probe = kit.unsigned_probe(delivery, lambda sent: kit.json_body(_decode(sent, secrets)))
     if probe.get("type") != "url_verification":
         return None
-    return same_challenge(probe.get("challenge"))
+    return kit.same_challenge(probe.get("challenge"))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=8),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(8),
+    identity=kit.told_apart_by(
         "$.header.event_id",
         "$.uuid",
         "body",
@@ -68,8 +51,6 @@ sender = Sender(
     ),
     tolerance=scheme.timestamp.tolerance,
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     decode=_decode,
     setup_url="https://open.larksuite.com/app",
 )

@@ -6,35 +6,18 @@ flag`, as LaunchDarkly words it. One retry.
 https://docs.launchdarkly.com/integrations/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$._id"),
+    type=kit.or_unknown(kit.join("$.kind", "$.titleVerb", by="."), "$.kind"),
+    account="$._accountId",
+    occurred_at="$.date",
 )
-
-scheme = Hmac(header="x-ld-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$._id"), body_digest()),
-    type=first(join(field("$.kind"), field("$.titleVerb"), by="."), field("$.kind"), fixed("unknown")),
-    account=field("$._accountId"),
-    occurred_at=field("$.date"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-ld-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$._id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$._id"),
     setup_url="https://app.launchdarkly.com/settings/integrations",
 )

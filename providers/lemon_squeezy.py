@@ -7,39 +7,19 @@ the account the store. Three retries, after 5, 25 and 125 seconds.
 https://docs.lemonsqueezy.com/help/webhooks/signing-requests
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="x-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_name = first(field("$.meta.event_name"), header("x-event-name"))
-events = one_event(
-    id=first(
-        join(field("$.meta.webhook_id"), _name, field("$.data.id"), field("$.data.attributes.updated_at")),
-        body_digest(),
-    ),
+_name = kit.first("$.meta.event_name", "header x-event-name")
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.meta.webhook_id", _name, "$.data.id", "$.data.attributes.updated_at")),
     type=_name,
-    account=field("$.data.attributes.store_id"),
-    occurred_at=field("$.data.attributes.updated_at"),
+    account="$.data.attributes.store_id",
+    occurred_at="$.data.attributes.updated_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$.meta.webhook_id + $.data.id + $.data.attributes.updated_at"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$.meta.webhook_id + $.data.id + $.data.attributes.updated_at"),
     setup_url="https://app.lemonsqueezy.com/settings/webhooks",
 )

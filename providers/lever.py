@@ -12,32 +12,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    as_json,
-    data_digest,
-    field,
-    first,
-    fixed,
-    json_body,
-    json_or_empty,
-    made_id,
-    one_event,
-    signature_in_body,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-scheme = Hmac(header="signature")
+scheme = kit.Hmac(header="signature")
 _DIGITS: Final = 13
 """Of a time in milliseconds, until the year 2286."""
-sign = signature_in_body.sign
-events = one_event(
-    id=first(field("$.id"), data_digest("$.token", "$.signature")),
-    type=first(field("$.event"), fixed("unknown")),
-    occurred_at=field("$.triggeredAt"),
+sign = kit.signature_in_body.sign
+events = kit.one_event(
+    id=kit.first("$.id", kit.data_digest("$.token", "$.signature")),
+    type=kit.or_unknown("$.event"),
+    occurred_at="$.triggeredAt",
 )
 
 
@@ -51,7 +35,7 @@ def _signed(data: Any) -> bytes:  # noqa: ANN401  any JSON
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if its token and time are signed with one of `secrets`. Raises: Rejected."""
-    data = json_body(delivery)
+    data = kit.json_body(delivery)
     scheme.expect(data.get("signature") if isinstance(data, dict) else None, _signed(data), secrets)
     if (
         not 0 < data["triggeredAt"] < 10**_DIGITS <= 10 * data["triggeredAt"]
@@ -59,26 +43,24 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
         raise Rejected(Reason.BAD_BODY, "triggeredAt is not in milliseconds")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """What Lever would send with `body`, signed as of `now`."""
-    said = json_or_empty(body)
+    said = kit.json_or_empty(body)
     data = dict(said) if isinstance(said, dict) else {}
     token, at = data.get("token"), data.get("triggeredAt")
-    data["token"] = token if isinstance(token, str) else made_id(body).replace("-", "")
+    data["token"] = token if isinstance(token, str) else kit.made_id(body).replace("-", "")
     data["triggeredAt"] = at if type(at) is int and len(str(at)) == _DIGITS else int(now.timestamp() * 1000)
     data["signature"] = scheme.signature(_signed(data), secret)
-    return as_json(data, **options)
+    return kit.as_json(data, **options)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
-    signed_message=lambda delivery: _signed(json_body(delivery)),
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.id", "$.triggeredAt"),
+    signed_message=lambda delivery: _signed(kit.json_body(delivery)),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.id", "$.triggeredAt"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    deliver=deliver,
     setup_url="https://hire.lever.co/settings/integrations",
 )

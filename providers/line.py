@@ -8,33 +8,20 @@ how long it goes on.
 https://developers.line.biz/en/docs/messaging-api/receiving-messages/
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    field,
-    many_events,
-    signer,
-    told_apart_by,
-    whole,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-line-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
+events = kit.many_events(
     items="$.events",
-    id=field("$.webhookEventId"),
-    type=field("$.type"),
-    account=whole("$.destination"),
-    occurred_at=field("$.timestamp"),
+    id="$.webhookEventId",
+    type="$.type",
+    account=kit.whole("$.destination"),
+    occurred_at="$.timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-line-signature", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="the account switches it on, and LINE names no end",
-    identity=told_apart_by("$.events[*].webhookEventId"),
+    retry_horizon="the account switches it on, and LINE names no end",
+    identity=kit.told_apart_by("$.events[*].webhookEventId"),
     volatile=("$.deliveryContext",),
-    check_secret=scheme.check_secret,
     setup_url="https://developers.line.biz/console/",
 )

@@ -8,42 +8,21 @@ https://linear.app/developers/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    instant,
-    join,
-    json_body,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Rejected, kit
 
-scheme = Hmac(header="linear-signature")
-_time = Timestamp(
-    key="webhookTimestamp", unit="ms", tolerance=timedelta(minutes=1), ahead=timedelta(minutes=1)
+scheme = kit.Hmac(header="linear-signature")
+_time = kit.Timestamp(
+    key="webhookTimestamp", unit="ms", tolerance=kit.minutes(1), ahead=kit.minutes(1)
 )  # as in its SDK, both ways
-sign = signer(scheme.sign, event_id="linear-delivery")
+sign = kit.signer(scheme.sign, event_id="linear-delivery")
 _VOLATILE = ("$.webhookTimestamp",)
-events = one_event(
-    id=first(header("linear-delivery"), body_digest(*_VOLATILE)),
-    type=first(
-        join(field("$.type"), field("$.action"), by="."),
-        field("$.type"),
-        header("linear-event"),
-        fixed("unknown"),
-    ),
-    account=first(field("$.organizationId"), field("$.webhookId")),
-    occurred_at=first(field("$.createdAt"), field("$.webhookTimestamp")),
+events = kit.one_event(
+    id=kit.or_body("header linear-delivery", without=_VOLATILE),
+    type=kit.or_unknown(kit.join("$.type", "$.action", by="."), "$.type", "header linear-event"),
+    account=kit.first("$.organizationId", "$.webhookId"),
+    occurred_at=kit.first("$.createdAt", "$.webhookTimestamp"),
 )
 
 
@@ -57,20 +36,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def _sent_at(delivery: Delivery) -> datetime | None:
     try:
-        body = json_body(delivery)
+        body = kit.json_body(delivery)
     except Rejected:  # authentic and unreadable: `events` says so
         return None
-    return instant(body.get("webhookTimestamp")) if isinstance(body, dict) else None
+    return kit.instant(body.get("webhookTimestamp")) if isinstance(body, dict) else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     disables_after="a delivery whose third retry failed",
-    identity=told_apart_by("header linear-delivery"),
+    identity=kit.told_apart_by("header linear-delivery"),
     tolerance=_time.tolerance,
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://linear.app/settings/api",
 )

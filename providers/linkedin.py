@@ -11,33 +11,17 @@ https://learn.microsoft.com/en-us/linkedin/shared/api-guide/webhook-validation
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    cut,
-    data_digest,
-    field,
-    first,
-    fixed,
-    json_reply,
-    proof,
-    query_parameter,
-    signer,
-    split_events,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-li-signature", signed="hmacsha256={body}")
-sign = signer(scheme.sign)
-events = split_events(
-    pieces=lambda data: cut(data, ("notifications", None)),
-    id=first(field("$.notifications[0].notificationId"), data_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.notifications[0].organizationalEntity"),
-    occurred_at=field("$.notifications[0].lastModifiedAt"),
+scheme = kit.Hmac(header="x-li-signature", signed="hmacsha256={body}")
+events = kit.split_events(
+    pieces=lambda data: kit.cut(data, ("notifications", None)),
+    id=kit.first("$.notifications[0].notificationId", kit.data_digest()),
+    type=kit.or_unknown("$.type"),
+    account="$.notifications[0].organizationalEntity",
+    occurred_at="$.notifications[0].lastModifiedAt",
 )
 
 
@@ -49,19 +33,17 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge with its proof; None for anything else. Raises: Rejected(no_secret)."""
-    code = query_parameter(delivery, "challengeCode")
-    made = proof(code, secrets, "hex") if code and "=" not in code else None
-    return json_reply({"challengeCode": str(code), "challengeResponse": made}) if made else None
+    code = kit.query_parameter(delivery, "challengeCode")
+    made = kit.proof(code, secrets, "hex") if code and "=" not in code else None
+    return kit.json_reply({"challengeCode": str(code), "challengeResponse": made}) if made else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.notifications[*].notificationId", "body", because="a lead names its form and the time"
     ),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://www.linkedin.com/developers/apps",
 )

@@ -6,24 +6,15 @@ a decision within seconds: they are not events, keep them on an endpoint of thei
 https://docs.lithic.com/docs/events-api
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.event_type"), fixed("unknown")),
-    occurred_at=first(field("$.created"), field("$.payload.created")),
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"))
+events = kit.one_event(
+    id=scheme.id, type=kit.or_unknown("$.event_type"), occurred_at=kit.first("$.created", "$.payload.created")
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://docs.lithic.com/docs/events-api",
 )

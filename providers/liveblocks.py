@@ -6,9 +6,7 @@ digit more than its bytes need; Liveblocks' SDK passes over it, so this module d
 https://liveblocks.io/docs/platform/webhooks
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers import kit
 
 _DIGITS = 4
 """Base64 is read four digits at a time; one alone makes no byte."""
@@ -19,21 +17,16 @@ def _forms(secret: str) -> tuple[str]:
     return ("whsec_" + (text[:-1] if len(text) % _DIGITS == 1 else text),)
 
 
-scheme = StandardWebhooks(vendors=("webhook", "svix"), forms=_forms)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"), forms=_forms)
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.data.projectId"),
-    occurred_at=first(field("$.data.createdAt"), field("$.data.updatedAt"), field("$.data.deletedAt")),
+    type=kit.or_unknown("$.type"),
+    account="$.data.projectId",
+    occurred_at=kit.first("$.data.createdAt", "$.data.updatedAt", "$.data.deletedAt"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://liveblocks.io/dashboard",
 )

@@ -10,32 +10,18 @@ https://docs.livekit.io/home/server/webhooks/
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    parts_of,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.crypto.jws import make
-from hookonce.providers.kit.schemes.jwt import Jwt, claim
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-_scheme = Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=timedelta(minutes=1))
+_scheme = kit.Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=kit.minutes(1))
 _PARTS = ("api_key", "api_secret")
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    account=claim("iss"),
-    occurred_at=field("$.createdAt"),
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.event"),
+    account=kit.claim("iss"),
+    occurred_at="$.createdAt",
 )
 
 
@@ -44,7 +30,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     known: list[tuple[str, ...]] = []
     for secret in secrets:
         with suppress(ValueError):
-            known.append(parts_of(secret, *_PARTS))
+            known.append(kit.parts_of(secret, *_PARTS))
     if not known:
         raise Rejected(Reason.NO_SECRET, "no usable secret; expected 'api_key:api_secret'")
     issuer = _scheme.token(delivery).claims.get("iss")
@@ -53,25 +39,24 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError unless it is an API key and its secret."""
-    parts_of(secret, *_PARTS)
+    kit.parts_of(secret, *_PARTS)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
-    key, text = parts_of(secret, *_PARTS)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
+    key, text = kit.parts_of(secret, *_PARTS)
     return {
-        "authorization": make({"iss": key, **_scheme.claims(body, now, **options)}, text.encode(), "HS256")
+        "authorization": kit.jws.make(
+            {"iss": key, **_scheme.claims(body, now, **options)}, text.encode(), "HS256"
+        )
     }
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.id"),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.id"),
     tolerance=_scheme.tolerance,
-    check_secret=check_secret,
     setup_url="https://cloud.livekit.io",
 )

@@ -6,38 +6,19 @@ whether an old one is sent again. The id is `$.id`, the type `$.event_type.id`. 
 https://docs.lob.com/#tag/Webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.event_type.id"), occurred_at="$.date_created"
 )
-
-scheme = Hmac(
-    header="lob-signature",
-    signed="{timestamp}.{body}",
-    timestamp=Timestamp(header="lob-signature-timestamp", unit="any", tolerance=None),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.event_type.id"), fixed("unknown")),
-    occurred_at=field("$.date_created"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="lob-signature",
+        signed="{timestamp}.{body}",
+        timestamp=kit.Timestamp(header="lob-signature-timestamp", unit="any", tolerance=None),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.lob.com/webhooks",
 )

@@ -8,29 +8,15 @@ https://mailchimp.com/developer/marketing/guides/sync-audience-data-webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    one_event,
-    path_secret,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-verify = path_secret.verify
-sign = path_secret.sign
-events = one_event(
-    id=data_digest(),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$['data[list_id]']"),
-    occurred_at=field("$.fired_at"),
-    read=form_body,
+events = kit.one_event(
+    id=kit.data_digest(),
+    type=kit.or_unknown("$.type"),
+    account="$['data[list_id]']",
+    occurred_at="$.fired_at",
+    read=kit.form_body,
 )
 
 
@@ -39,14 +25,10 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     return Reply() if delivery.method == "GET" else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(path=True),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(hours=2),
-    identity=told_apart_by("$.fired_at"),
-    unauthenticated=True,
-    check_secret=path_secret.check_secret,
-    handshake=handshake,
-    deliver=path_secret.deliver,
+    retry_horizon=kit.hours(2),
+    identity=kit.told_apart_by("$.fired_at"),
     setup_url="https://admin.mailchimp.com/lists/",
 )

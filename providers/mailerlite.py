@@ -9,36 +9,20 @@ https://developers.mailerlite.com/docs/webhooks.html
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    cut,
-    data_digest,
-    field,
-    first,
-    fixed,
-    signer,
-    split_events,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, kit
 
-scheme = Hmac(header="signature")
-_classic = Hmac(header="x-mailerlite-signature", encoding="base64")
-sign = signer(scheme.sign)
+scheme = kit.Hmac(header="signature")
+_classic = kit.Hmac(header="x-mailerlite-signature", encoding="base64")
 _one = "$.events[0]"
-events = split_events(
-    pieces=lambda data: cut(data, ("events", None)),
-    id=when_matches(field(f"{_one}.timestamp"), ".+", data_digest()),
-    undated=data_digest(),
-    type=first(
-        field("$.type"), field("$.event"), field(f"{_one}.type"), field(f"{_one}.event"), fixed("unknown")
-    ),
-    account=first(field("$.account_id"), field(f"{_one}.account_id")),
-    occurred_at=field(f"{_one}.timestamp"),
+events = kit.split_events(
+    pieces=lambda data: kit.cut(data, ("events", None)),
+    id=kit.when_matches(kit.field(f"{_one}.timestamp"), ".+", kit.data_digest()),
+    undated=kit.data_digest(),
+    type=kit.or_unknown("$.type", "$.event", kit.field(f"{_one}.type"), kit.field(f"{_one}.event")),
+    account=kit.first("$.account_id", kit.field(f"{_one}.account_id")),
+    occurred_at=kit.field(f"{_one}.timestamp"),
 )
 
 
@@ -48,12 +32,11 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_classic if is_classic else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.events[*].timestamp", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.events[*].timestamp", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://dashboard.mailerlite.com/integrations/webhooks",
 )

@@ -8,44 +8,26 @@ Inbound routes have a secret of their own.
 https://developers.mailersend.com/api/v1/webhooks.html#security
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_type = field("$.type")
-events = one_event(
-    id=first(
-        when_matches(_type, r"activity\..+_unique", join(_type, field("$.data.id"))),
-        when_matches(_type, r"activity\..+", field("$.data.id")),
-        join(_type, field("$.data.id"), field("$.created_at")),
-        body_digest(),
+_type = kit.field("$.type")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.when_matches(_type, r"activity\..+_unique", kit.join(_type, "$.data.id")),
+        kit.when_matches(_type, r"activity\..+", "$.data.id"),
+        kit.join(_type, "$.data.id", "$.created_at"),
     ),
-    former=(when_matches(_type, r"activity\..+_unique", field("$.data.id")),),
-    type=first(_type, fixed("unknown")),
-    account=field("$.domain_id"),
-    occurred_at=first(field("$.data.created_at"), field("$.created_at")),
+    former=(kit.when_matches(_type, r"activity\..+_unique", "$.data.id"),),
+    type=kit.or_unknown(_type),
+    account="$.domain_id",
+    occurred_at=kit.first("$.data.created_at", "$.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.data.id", "body", because="without an id of its own nothing is known of an event"
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://app.mailersend.com/domains",
 )

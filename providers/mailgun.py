@@ -12,39 +12,16 @@ https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-web
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    FORGED,
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    any_body,
-    as_json,
-    digest,
-    field,
-    first,
-    fixed,
-    headers_of,
-    json_paths,
-    keys_of,
-    made_id,
-    multipart,
-    no_longer_than,
-    one_event,
-    read_once,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header=("signature", "parent-signature"),
     every=True,
     signed="{timestamp}{header:token}",
-    timestamp=Timestamp(header="timestamp", tolerance=timedelta(hours=9)),
+    timestamp=kit.Timestamp(header="timestamp", tolerance=kit.hours(9)),
 )
 _SIGNATURE: Final = ("timestamp", "token", "signature", "parent-signature")
 _JSON: Final = 1 << 20  # it is parsed before it is known to be genuine
@@ -52,56 +29,54 @@ _FORM: Final = 5 << 20  # a mail of some length is in it twice, as HTML and stri
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was sent
-    if multipart.is_multipart(delivery.body):
-        return read_once(delivery, "multipart", multipart.parts_in)
+    if kit.multipart.is_multipart(delivery.body):
+        return kit.read_once(delivery, "multipart", kit.multipart.parts_in)
     most = _JSON if delivery.body.lstrip()[:1] == b"{" else _FORM
-    return any_body(no_longer_than(most, delivery))
+    return kit.any_body(kit.no_longer_than(most, delivery))
 
 
-_message = field("$.Message-Id")
-_mail = when_matches(_message, ".+", digest(_message, field("$.recipient"), field("$.event"), field("$.url")))
-_token = first(field("$.signature.token"), field("$.token"))
-events = one_event(
-    id=first(field("$.event-data.id"), _mail, _token),
-    type=first(field("$.event-data.event"), field("$.event"), fixed("inbound")),
-    account=first(field("$.event-data.domain.name"), field("$.domain")),
-    occurred_at=first(field("$.event-data.timestamp"), field("$.timestamp")),
+_message = kit.field("$.Message-Id")
+_mail = kit.when_matches(_message, ".+", kit.digest(_message, "$.recipient", "$.event", "$.url"))
+_token = kit.first("$.signature.token", "$.token")
+events = kit.one_event(
+    id=kit.first("$.event-data.id", _mail, _token),
+    type=kit.first("$.event-data.event", "$.event", kit.fixed("inbound")),
+    account=kit.first("$.event-data.domain.name", "$.domain"),
+    occurred_at=kit.first("$.event-data.timestamp", "$.timestamp"),
     read=_read,
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the signature in its body fits the time and token there. Raises: Rejected."""
-    keys_of(secrets, "raw")
+    kit.keys_of(secrets, "raw")
     data = _read(delivery)
-    found = json_paths.find(data, ("signature",))
+    found = kit.json_paths.find(data, ("signature",))
     block = data if isinstance(found, str) else found  # in a form they are fields like any other
     if not isinstance(block, dict):
         raise Rejected(Reason.MISSING_HEADER, "the body has no signature")
-    said = {name: text for name in _SIGNATURE if (text := json_paths.find_text(block, name))}
+    said = {name: text for name in _SIGNATURE if (text := kit.json_paths.find_text(block, name))}
     scheme.verify(Delivery("POST", "", said, b""), secrets, now)
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """What Mailgun would send: `body`, if it is a JSON object, with a signature in it."""
     data = json.loads(body) if body.lstrip()[:1] == b"{" else {}
-    token = {"token": made_id(body)}
-    return as_json({**data, "signature": token | scheme.sign(b"", secret, now, headers=token)}, **options)
+    token = {"token": kit.made_id(body)}
+    return kit.as_json({**data, "signature": token | scheme.sign(b"", secret, now, headers=token)}, **options)
 
 
-sign = headers_of(deliver)
-
-sender = Sender(
+sign = kit.headers_of(deliver)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.event-data.id", "$.Message-Id + $.recipient", "$.token", "$.signature.token"),
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
+        "$.event-data.id", "$.Message-Id + $.recipient", "$.token", "$.signature.token"
+    ),
     volatile=("$.signature",),
     nonce=_token,
-    statuses=dict.fromkeys(FORGED, 406),
+    statuses=dict.fromkeys(kit.FORGED, 406),
     max_body=25 << 20,  # Mailgun's own limit for a mail with its attachments
-    check_secret=scheme.check_secret,
-    deliver=deliver,
     setup_url="https://app.mailgun.com/mg/sending/webhooks",
 )

@@ -7,25 +7,19 @@ and the client is one event.
 https://dev.mailjet.com/email/guides/webhooks/
 """
 
-from hookonce.providers.kit import Sender, data_digest, field, first, fixed, many_events, told_apart_by
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
-events = many_events(
-    items="$",
-    id=data_digest(),
-    type=first(field("$.event"), fixed("unknown")),
-    occurred_at=field("$.time"),
+events = kit.many_events(
+    items="$", id=kit.data_digest(), type=kit.or_unknown("$.event"), occurred_at="$.time"
 )
-configure = token_sender(
+configure = kit.token_sender(
     "mailjet",
     "basic",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=None,
-        horizon_unknown="not known: no statement of its own is at hand",
-        identity=told_apart_by(
+        retry_horizon="not known: no statement of its own is at hand",
+        identity=kit.told_apart_by(
             "$[*].time",
             "$.time",
             "body",

@@ -6,34 +6,19 @@ Up to 500 events come as the list `$.events`, each with its `event_id`. The type
 https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="mailtrap-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
+events = kit.many_events(
     items="$.events",
-    id=first(field("$.event_id"), data_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    account=first(field("$.sending_domain_name"), field("$.sending_domain_id")),
-    occurred_at=field("$.timestamp"),
+    id=kit.first("$.event_id", kit.data_digest()),
+    type=kit.or_unknown("$.event"),
+    account=kit.first("$.sending_domain_name", "$.sending_domain_id"),
+    occurred_at="$.timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="mailtrap-signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.events[*].event_id"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.events[*].event_id"),
     setup_url="https://mailtrap.io/webhooks",
 )

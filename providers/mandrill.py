@@ -11,51 +11,34 @@ https://mailchimp.com/developer/transactional/guides/track-respond-activity-webh
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Rejected, Reply
-from hookonce.providers.kit import (
-    FORM,
-    Hmac,
-    Sender,
-    answer_head,
-    digest,
-    field,
-    first,
-    join,
-    json_in_form,
-    many_events,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, Rejected, Reply, kit
 
-scheme = Hmac(header="x-mandrill-signature", hash="sha1", encoding="base64", signed="{url}{params}")
-verify = scheme.verify
-sign = signer(scheme.sign, content=FORM)
-_known = join(field("$._id"), field("$.event"), field("$.ts"))
+scheme = kit.Hmac(header="x-mandrill-signature", hash="sha1", encoding="base64", signed="{url}{params}")
+sign = kit.signer(scheme.sign, content=kit.FORM)
+_known = kit.join("$._id", "$.event", "$.ts")
 _READER = ("$.ip", "$.user_agent")
 _CLICK = ("$.url", "$.ip", "$.user_agent", "$.msg.clicks")
-events = many_events(
+events = kit.many_events(
     items="$",
     form="mandrill_events",
-    id=first(
-        when_matches(field("$.url"), ".+", join(_known, digest(*map(field, _CLICK)))),
-        when_matches(
-            join(field("$.event"), first(*map(field, _READER))),
+    id=kit.first(
+        kit.when_matches("$.url", ".+", kit.join(_known, kit.digest(*map(kit.field, _CLICK)))),
+        kit.when_matches(
+            kit.join("$.event", kit.first(*map(kit.field, _READER))),
             "(?s)open:.+",
-            join(_known, digest(*map(field, _READER))),
+            kit.join(_known, kit.digest(*map(kit.field, _READER))),
         ),
         _known,
-        digest(field("$")),
+        kit.digest("$"),
     ),
     former=(_known,),
-    type=first(field("$.event"), field("$.type")),
-    occurred_at=field("$.ts"),
+    type=kit.first("$.event", "$.type"),
+    occurred_at="$.ts",
 )
 
 
-_events_in = json_in_form("mandrill_events")
+_events_in = kit.json_in_form("mandrill_events")
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
@@ -64,19 +47,18 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
         is_empty = delivery.body.startswith(b"mandrill_events=") and _events_in(delivery) == []
     except Rejected:
         return None
-    return Reply() if is_empty else answer_head(delivery, secrets)
+    return Reply() if is_empty else kit.answer_head(delivery, secrets)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
     signs_url=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         "$.mandrill_events[*]._id + $.mandrill_events[*].event + $.mandrill_events[*].ts",
         "$.mandrill_events[*].ts",
     ),
     max_body=5 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://mandrillapp.com/settings/webhooks",
 )

@@ -12,57 +12,42 @@ https://www.mercadopago.com.br/developers/en/docs/your-integrations/notification
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    EventView,
-    Hmac,
-    Sender,
-    Timestamp,
-    digest,
-    field,
-    first,
-    fixed,
-    join,
-    octets,
-    one_event,
-    query,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-_data_id = query("data.id")
+_data_id = kit.query("data.id")
 
 
 def _signed(delivery: Delivery, time: bytes) -> bytes:
-    named = str(_data_id.get(EventView(delivery, None, None)) or "").strip().encode("utf-8", "surrogatepass")
-    request = octets("x-request-id", delivery.headers.get("x-request-id", "").strip())
+    named = (
+        str(_data_id.get(kit.EventView(delivery, None, None)) or "").strip().encode("utf-8", "surrogatepass")
+    )
+    request = kit.octets("x-request-id", delivery.headers.get("x-request-id", "").strip())
     said = ((b"id", named), (b"request-id", request), (b"ts", time))
     return b"".join(b"%b:%b;" % pair for pair in said if pair[1])
 
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-signature",
     key="v1",
     signed=_signed,
-    timestamp=Timestamp(key="ts", unit="any", tolerance=None),
+    timestamp=kit.Timestamp(key="ts", unit="any", tolerance=None),
 )
-sign = signer(scheme.sign, event_id="x-request-id")
-_type = field("$.type")
-_told = digest(field("$.action"), field("$.data"), field("$.date_created"))
-_changed = join(field("$.id"), field("$.action"), field("$.version"))
-events = one_event(
-    id=first(
-        when_matches(_type, "topic_.+|subscription_.+", first(_changed, digest(field("$")))),
-        field("$.id"),
+sign = kit.signer(scheme.sign, event_id="x-request-id")
+_type = kit.field("$.type")
+_told = kit.digest("$.action", "$.data", "$.date_created")
+_changed = kit.join("$.id", "$.action", "$.version")
+events = kit.one_event(
+    id=kit.first(
+        kit.when_matches(_type, "topic_.+|subscription_.+", kit.first(_changed, kit.digest("$"))),
+        "$.id",
         _told,
         _data_id,
     ),
-    type=first(_type, field("$.action"), field("$.topic"), query("type"), fixed("unknown")),
-    account=field("$.user_id"),
-    occurred_at=field("$.date_created"),
+    type=kit.or_unknown(_type, "$.action", "$.topic", "query type"),
+    account="$.user_id",
+    occurred_at="$.date_created",
 )
 
 
@@ -83,12 +68,12 @@ def _message(delivery: Delivery) -> bytes:
     return scheme.signed_message(replace(delivery, url=path + mark + named.lower()))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_message,
-    retry_horizon=timedelta(days=8),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(8),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://www.mercadopago.com.br/developers/panel/app",
 )

@@ -11,35 +11,17 @@ https://docs.mercury.com/reference/webhooks
 from collections.abc import Sequence
 from datetime import datetime
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-_time = Timestamp(key="t")
-scheme = Hmac(header="mercury-signature", key="v1", signed="{timestamp}.{body}", timestamp=_time)
-_decoded = Hmac(
-    header="mercury-signature",
-    key="v1",
-    signed="{timestamp}.{body}",
-    timestamp=_time,
-    secret="base64",  # noqa: S106  a codec's name
+_time = kit.Timestamp(key="t")
+scheme = kit.Hmac(header="mercury-signature", key="v1", signed="{timestamp}.{body}", timestamp=_time)
+_decoded = kit.Hmac(
+    header="mercury-signature", key="v1", signed="{timestamp}.{body}", timestamp=_time, secret="base64"
 )
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(join(field("$.resourceType"), field("$.operationType"), by="."), fixed("unknown")),
-    occurred_at=field("$.occurredAt"),
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown(kit.join("$.resourceType", "$.operationType", by=".")),
+    occurred_at="$.occurredAt",
 )
 
 
@@ -56,13 +38,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
             raise (error if other.reason is Reason.NO_SECRET else other) from None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.id", "body", because="every event of Mercury's has an id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.id", "body", because="every event of Mercury's has an id"),
     setup_url="https://app.mercury.com/settings/webhooks",
 )

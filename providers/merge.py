@@ -6,39 +6,24 @@ sync when it began and ended. The account is the linked account.
 https://docs.merge.dev/merge-unified/reading-data/webhooks/merge-webhooks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-merge-webhook-signature", encoding="base64url")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.hook.event"), fixed("unknown")),
-    account=field("$.linked_account.id"),
-    occurred_at=first(field("$.data.modified_at"), field("$.data.last_sync_finished")),
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown("$.hook.event"),
+    account="$.linked_account.id",
+    occurred_at=kit.first("$.data.modified_at", "$.data.last_sync_finished"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-merge-webhook-signature", encoding="base64url"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="it tries twice more and names no times",
-    identity=told_apart_by(
+    retry_horizon="it tries twice more and names no times",
+    identity=kit.told_apart_by(
         "$.data.modified_at",
         "$.data.last_sync_finished",
         "$.data.last_sync_start",
         "body",
         because="what has no times of its own is linked, deleted or raised once",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://app.merge.dev/configuration/webhooks",
 )

@@ -10,62 +10,40 @@ platform sign otherwise and are not taken.
 https://developers.messagebird.com/api/#verifying-http-requests
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    json_or_form,
-    one_event,
-    query_as_form,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.jwt import Jwt
-
-scheme = Jwt(
-    header="messagebird-signature-jwt",
-    algorithms=("HS256", "HS384", "HS512"),
-    issuers=("MessageBird",),
-    body_hash=("payload_hash", "hex"),
-    hash_is_optional=True,
-    url=("url_hash", "sha256"),
-    needs=("nbf", "exp"),
-    leeway=timedelta(seconds=1),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-_id = field("$.id")
-_status = field("$.status")
-_message = field("$.message.id")
-events = one_event(
-    id=first(
-        join(_id, field("$.recipient"), _status, field("$.statusDatetime")),
-        join(_id, _status),
-        join(_message, field("$.message.status"), field("$.type")),
-        join(_message, field("$.message.status")),
-        join(_message, field("$.type")),
+_id = kit.field("$.id")
+_status = kit.field("$.status")
+_message = kit.field("$.message.id")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.join(_id, "$.recipient", _status, "$.statusDatetime"),
+        kit.join(_id, _status),
+        kit.join(_message, "$.message.status", "$.type"),
+        kit.join(_message, "$.message.status"),
+        kit.join(_message, "$.type"),
         _id,
-        body_digest(),
     ),
-    former=(join(_message, field("$.message.status")),),
-    type=first(field("$.type"), _status, fixed("message")),
-    occurred_at=first(
-        field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")
-    ),
-    read=json_or_form,
+    former=(kit.join(_message, "$.message.status"),),
+    type=kit.first("$.type", _status, kit.fixed("message")),
+    occurred_at=kit.first("$.message.updatedDatetime", "$.statusDatetime", "$.createdDatetime"),
+    read=kit.json_or_form,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Jwt(
+        header="messagebird-signature-jwt",
+        algorithms=("HS256", "HS384", "HS512"),
+        issuers=("MessageBird",),
+        body_hash=("payload_hash", "hex"),
+        hash_is_optional=True,
+        url=("url_hash", "sha256"),
+        needs=("nbf", "exp"),
+        leeway=kit.seconds(1),
+    ),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.id + $.recipient + $.status + $.statusDatetime",
         "$.id + $.status",
         "$.message.id + $.message.status",
@@ -73,9 +51,7 @@ sender = Sender(
         new_on_retry=("claim jti",),
         known_from="https://developers.messagebird.com/api/#verifying-http-requests",
     ),
-    tolerance=scheme.tolerance,
     methods=("POST", "GET"),
-    check_secret=scheme.check_secret,
-    decode=query_as_form,
+    decode=kit.query_as_form,
     setup_url="https://dashboard.messagebird.com/developers/settings",
 )

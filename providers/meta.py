@@ -12,29 +12,11 @@ https://developers.facebook.com/docs/graph-api/webhooks/getting-started
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    body_digest,
-    cut,
-    digest,
-    field,
-    first,
-    fixed,
-    join,
-    signer,
-    split_events,
-    subscribed,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
-sign = signer(scheme.sign)
+scheme = kit.Hmac(header="x-hub-signature-256", prefix="sha256=")
 _TOKEN = "verify:"  # noqa: S105  a prefix, not a password
 _ITEMS = ("messaging", "standby")
 _NESTED = ("entry", None, ("changes", *_ITEMS), None, "value", ("messages", "statuses"), None)
@@ -45,39 +27,36 @@ _timed = (f"{_change}.value.messages[0]", _status, *(f"{_entry}.{items}[0]" for 
 _times = (*(f"{place}.timestamp" for place in _timed), f"{_entry}.time", "$.time")
 
 
-def _kind(view: EventView) -> object:
-    held = [field(f"{_entry}.{items}[0]").get(view) for items in _ITEMS]
+def _kind(view: kit.EventView) -> object:
+    held = [kit.field(f"{_entry}.{items}[0]").get(view) for items in _ITEMS]
     item = next((item for item in held if isinstance(item, dict)), {})
     return next((name for name in item if name not in {"sender", "recipient", "timestamp"}), None)
 
 
-def _mid(view: EventView) -> object:
+def _mid(view: kit.EventView) -> object:
     """The id of a message or postback, None for its deletion: that has the same."""
     held = [
-        field(f"{_entry}.{items}[0].{name}").get(view) for items in _ITEMS for name in ("message", "postback")
+        kit.field(f"{_entry}.{items}[0].{name}").get(view)
+        for items in _ITEMS
+        for name in ("message", "postback")
     ]
     item = next((item for item in held if isinstance(item, dict)), {})
     return None if item.get("is_deleted") else item.get("mid")
 
 
-events = split_events(
-    pieces=lambda data: cut(data, _NESTED),
-    id=first(
-        field(f"{_change}.value.messages[0].id"),
-        join(field(f"{_status}.id"), field(f"{_status}.status")),
-        Extractor(_mid, "the item's mid"),
-        digest(field("$.object"), field(_entry)),
-        body_digest(),
+events = kit.split_events(
+    pieces=lambda data: kit.cut(data, _NESTED),
+    id=kit.or_body(
+        kit.field(f"{_change}.value.messages[0].id"),
+        kit.join(kit.field(f"{_status}.id"), kit.field(f"{_status}.status")),
+        kit.Extractor(_mid, "the item's mid"),
+        kit.digest("$.object", kit.field(_entry)),
     ),
-    type=first(
-        field(f"{_change}.field"),
-        Extractor(_kind, "the item's name"),
-        field("$.object"),
-        field("$.values.field"),
-        fixed("unknown"),
+    type=kit.or_unknown(
+        kit.field(f"{_change}.field"), kit.Extractor(_kind, "the item's name"), "$.object", "$.values.field"
     ),
-    account=first(field(f"{_entry}.id"), field("$.target_id")),
-    occurred_at=first(*map(field, _times)),
+    account=kit.first(kit.field(f"{_entry}.id"), "$.target_id"),
+    occurred_at=kit.first(*map(kit.field, _times)),
 )
 
 
@@ -88,21 +67,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a probe that knows the verify token, refuse one that does not; None for anything else."""
-    return subscribed(delivery, [secret.removeprefix(_TOKEN) for secret in secrets])
+    return kit.subscribed(delivery, [secret.removeprefix(_TOKEN) for secret in secrets])
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=14),
-    identity=told_apart_by(
+    retry_horizon=kit.days(14),
+    identity=kit.told_apart_by(
         "$.entry[*].changes[*].value.messages[*].id",
         "$.entry[*].changes[*].value.statuses[*].id",
         "$.entry[*].messaging[*].message.mid",
         "$.entry[*].messaging[*].timestamp",
         "$.entry[*].time",
     ),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://developers.facebook.com/apps",
 )

@@ -12,81 +12,60 @@ https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks
 import hmac
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected, Reply
-from hookonce.providers.kit import (
-    MAX_EVENTS,
-    MAX_SIGNATURES,
-    EventView,
-    Sender,
-    SignOptions,
-    data_digest,
-    echo,
-    field,
-    first,
-    json_body,
-    json_or_empty,
-    json_paths,
-    key_of,
-    keys_of,
-    many_events,
-    query,
-    read_once,
-    signature_in_body,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, Reply, kit
 
-sign = signature_in_body.sign
+sign = kit.signature_in_body.sign
 
-_TOKEN: Final = query("validationToken")
-events = many_events(
+_TOKEN: Final = kit.query("validationToken")
+events = kit.many_events(
     items="$.value",
-    id=field("$.id"),
-    undated=data_digest("$.clientState"),
-    type=first(field("$.changeType"), field("$.lifecycleEvent")),
-    account=field("$.tenantId"),
+    id="$.id",
+    undated=kit.data_digest("$.clientState"),
+    type=kit.first("$.changeType", "$.lifecycleEvent"),
+    account="$.tenantId",
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if each notification brings back one of the states. Raises: Rejected."""
-    keys = keys_of(secrets, "raw")
-    data = json_body(delivery)
+    keys = kit.keys_of(secrets, "raw")
+    data = kit.json_body(delivery)
     found = data.get("value") if isinstance(data, dict) else None
     if not isinstance(found, list) or not found:
         raise Rejected(Reason.BAD_BODY, "the body has no list of notifications")
-    if len(found) > MAX_EVENTS:
+    if len(found) > kit.MAX_EVENTS:
         raise Rejected(
-            Reason.TOO_LARGE, f"{len(found)} notifications in one delivery, {MAX_EVENTS} are taken"
+            Reason.TOO_LARGE, f"{len(found)} notifications in one delivery, {kit.MAX_EVENTS} are taken"
         )
-    states = read_once(delivery, "states", lambda _: _states(found))
-    given = [state.encode("utf-8", "surrogatepass") for state in islice(states, MAX_SIGNATURES)]
+    states = kit.read_once(delivery, "states", lambda _: _states(found))
+    given = [state.encode("utf-8", "surrogatepass") for state in islice(states, kit.MAX_SIGNATURES)]
     known = all(any([hmac.compare_digest(state, key) for key in keys]) for state in given)  # noqa: C419
-    if not known or len(states) > MAX_SIGNATURES:
+    if not known or len(states) > kit.MAX_SIGNATURES:
         raise Rejected(Reason.BAD_SIGNATURE, "the clientState is none of the secrets of this source")
 
 
 def _states(found: list[Any]) -> set[str]:
-    return {json_paths.find_text(each, "clientState") for each in found}
+    return {kit.json_paths.find_text(each, "clientState") for each in found}
 
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError for a blank state."""
-    key_of(secret, "raw")
+    kit.key_of(secret, "raw")
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send back the `validationToken`, as text that no browser takes for a page."""
-    text = _TOKEN.get(EventView(delivery, None, None))
-    return echo(text) if isinstance(text, str) and not delivery.body else None
+    text = _TOKEN.get(kit.EventView(delivery, None, None))
+    return kit.echo(text) if isinstance(text, str) and not delivery.body else None
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """`body` with the state in every notification; of another body, one notification."""
-    data = json_or_empty(body)
+    data = kit.json_or_empty(body)
     found = data.get("value") if isinstance(data, dict) else None
     found = found if isinstance(found, list) else [data]
     value = [{**each, "clientState": secret} for each in found if isinstance(each, dict)]
@@ -94,15 +73,12 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
     return Delivery("POST", options.get("url", ""), sign(body, secret, now), made)
 
 
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.value[*].id", "receipt"),
-    id_period=timedelta(minutes=1),
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.value[*].id", "receipt"),
+    id_period=kit.minutes(1),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=check_secret,
-    handshake=handshake,
-    deliver=deliver,
     setup_url="https://learn.microsoft.com/en-us/graph/api/subscription-post-subscriptions",
 )

@@ -8,51 +8,25 @@ There are no retries.
 https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/add-outgoing-webhook
 """
 
-from datetime import timedelta
+from hookonce.providers import Reply, kit
 
-from hookonce.providers import Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    scoped,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(
-    header="authorization",
-    prefix="HMAC ",
-    encoding="base64",
-    secret="base64",  # noqa: S106  a codec's name
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-_kind = field("$.type")
-_activity = first(scoped(field("$.conversation.id"), field("$.id")), field("$.id"))
-events = one_event(
-    id=first(
-        when_matches(first(_kind, fixed("message")), "message", _activity),
-        join(_activity, _kind, body_digest()),
-        body_digest(),
+_kind = kit.field("$.type")
+_activity = kit.first(kit.scoped("$.conversation.id", "$.id"), "$.id")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.when_matches(kit.first(_kind, kit.fixed("message")), "message", _activity),
+        kit.join(_activity, _kind, kit.body_digest()),
     ),
-    former=(field("$.id"),),
-    type=first(_kind, fixed("unknown")),
-    account=field("$.channelData.tenant.id"),
-    occurred_at=field("$.timestamp"),
+    former=("$.id",),
+    type=kit.or_unknown(_kind),
+    account="$.channelData.tenant.id",
+    occurred_at="$.timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="authorization", prefix="HMAC ", encoding="base64", secret="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$.id"),
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$.id"),
     accepted=Reply(body=b'{"type":"message","text":"Received."}', content_type="application/json"),
-    check_secret=scheme.check_secret,
     setup_url="https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/",
 )

@@ -16,28 +16,9 @@ from datetime import datetime
 from hashlib import sha512
 from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    as_json,
-    body_digest,
-    expect_match,
-    field,
-    first,
-    fixed,
-    json_body,
-    json_or_empty,
-    key_of,
-    keys_of,
-    made_id,
-    one_event,
-    signature_in_body,
-    speller,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-_hex = speller("hex", 64)
+_hex = kit.speller("hex", 64)
 _PAYMENT: Final = {
     "order_id": re.compile(".+", re.DOTALL),
     "status_code": re.compile("[2-5][01][0-9]"),
@@ -49,11 +30,11 @@ _ACCOUNT: Final = {
     "status_code": re.compile("[2-5][01][0-9]"),
 }
 """What is hashed stands without anything between: fields of another form are those of another order, shifted."""
-sign = signature_in_body.sign
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.transaction_status"), field("$.account_status"), fixed("unknown")),
-    account=field("$.merchant_id"),
+sign = kit.signature_in_body.sign
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown("$.transaction_status", "$.account_status"),
+    account="$.merchant_id",
 )
 
 
@@ -68,14 +49,14 @@ def _signed(data: Mapping[str, Any]) -> bytes:
 
 def _message(delivery: Delivery) -> bytes:
     """Return what was hashed, all but the key. Raises: Rejected."""
-    data = json_body(delivery)
+    data = kit.json_body(delivery)
     return _signed(data if isinstance(data, dict) else {})
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if its digest was made with one of `secrets`. Raises: Rejected."""
-    keys = keys_of(secrets, "raw")
-    data = json_body(delivery)
+    keys = kit.keys_of(secrets, "raw")
+    data = kit.json_body(delivery)
     given = data.get("signature_key") if isinstance(data, dict) else None
     if not isinstance(given, str):
         raise Rejected(Reason.MISSING_HEADER, "the body holds no signature_key")
@@ -83,7 +64,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     if folded is None:
         raise Rejected(Reason.BAD_HEADER, "signature_key is no SHA-512 in hex")
     message = _signed(data)
-    expect_match([folded], (_hex.folded(sha512(message + key).digest()) for key in keys))
+    kit.expect_match([folded], (_hex.folded(sha512(message + key).digest()) for key in keys))
     forms = _PAYMENT if "order_id" in data else _ACCOUNT
     odd = next((name for name, form in forms.items() if not form.fullmatch(data[name])), None)
     if odd:
@@ -92,34 +73,31 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError for a blank key."""
-    key_of(secret, "raw")
+    kit.key_of(secret, "raw")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
     """What Midtrans would send with `body`. Raises: ValueError for a blank key."""
-    said = json_or_empty(body)
+    said = kit.json_or_empty(body)
     data = dict(said) if isinstance(said, dict) else {}
     if not all(
         isinstance(value := data.get(name), str) and form.fullmatch(value) for name, form in _PAYMENT.items()
     ):
-        data |= {"order_id": made_id(body), "status_code": "200", "gross_amount": "10000.00"}
-    data["signature_key"] = _hex.spell(sha512(_signed(data) + key_of(secret, "raw")).digest())
-    return as_json(data, **options)
+        data |= {"order_id": kit.made_id(body), "status_code": "200", "gross_amount": "10000.00"}
+    data["signature_key"] = _hex.spell(sha512(_signed(data) + kit.key_of(secret, "raw")).digest())
+    return kit.as_json(data, **options)
 
 
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_message,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.transaction_id + $.transaction_status",
         "body",
         because="a transaction comes into each state once, and a refund in parts lists its parts",
     ),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=check_secret,
-    deliver=deliver,
     setup_url="https://dashboard.midtrans.com/settings/vtweb_configuration",
 )

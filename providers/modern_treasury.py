@@ -6,41 +6,25 @@ topic and the event, `payment_order.created`. Eight retries in about three days.
 https://docs.moderntreasury.com/platform/reference/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-signature")
+sign = kit.signer(scheme.sign, event_id="x-webhook-id", type="x-topic")
+_topic = kit.first("header x-topic", "$.data.object")
+events = kit.one_event(
+    id=kit.or_body("header x-webhook-id"),
+    type=kit.or_unknown(kit.join(_topic, "$.event", by="."), _topic),
+    account="header x-organization-id",
+    occurred_at=kit.first("$.data.updated_at", "$.data.created_at"),
 )
-
-scheme = Hmac(header="x-signature")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-webhook-id", type="x-topic")
-_topic = first(header("x-topic"), field("$.data.object"))
-events = one_event(
-    id=first(header("x-webhook-id"), body_digest()),
-    type=first(join(_topic, field("$.event"), by="."), _topic, fixed("unknown")),
-    account=header("x-organization-id"),
-    occurred_at=first(field("$.data.updated_at"), field("$.data.created_at")),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by(
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by(
         "header x-webhook-id",
         "body",
         because="every delivery has the header; a body without it tells when its object was changed",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://app.moderntreasury.com/developers/webhooks",
 )

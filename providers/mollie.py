@@ -10,40 +10,20 @@ each change, so the minute of receipt is part of the event's id; the type is wha
 https://docs.mollie.com/reference/webhooks-new
 """
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final, Unpack
+from datetime import datetime
+from typing import Final, Unpack
 from urllib.parse import urlencode
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    FORM,
-    Configured,
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    SignOptions,
-    body_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    one_event,
-    path_secret,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import Delivery, kit
 
-scheme = Hmac(header="x-mollie-signature", prefix="sha256=", separator=",")
-_events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.organizationId"),
-    occurred_at=field("$.createdAt"),
+scheme = kit.Hmac(header="x-mollie-signature", prefix="sha256=", separator=",")
+_events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.type"),
+    account="$.organizationId",
+    occurred_at="$.createdAt",
 )
-_HORIZON: Final = timedelta(days=2)
+_HORIZON: Final = kit.days(2)
 _KINDS: Final = {
     "tr": "payment",
     "ord": "order",
@@ -53,56 +33,53 @@ _KINDS: Final = {
 }
 
 
-def _kind(view: EventView) -> object:
+def _kind(view: kit.EventView) -> object:
     """What the id is of, by its prefix."""
-    number = str(field("$.id").get(view))
+    number = str(kit.field("$.id").get(view))
     return _KINDS.get(number.partition("_")[0], "unknown")
 
 
-_classic_events = one_event(id=field("$.id"), type=Extractor(_kind, "the id's prefix"), read=form_body)
+_classic_events = kit.one_event(id="$.id", type=kit.Extractor(_kind, "the id's prefix"), read=kit.form_body)
 
 
-def _deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
-    options["headers"] = {"content-type": FORM}
-    return path_secret.deliver(body, secret, now, **options)
+def _deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
+    options["headers"] = {"content-type": kit.FORM}
+    return kit.path_secret.deliver(body, secret, now, **options)
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider, `classic` or not. Raises: ValueError listing every mistake."""
-    given = Options(options, "mollie")
+@kit.with_options("mollie")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider, `classic` or not."""
     classic = given.flag("classic")
-    given.done()
     return _classic() if classic else _signed()
 
 
-def _signed() -> Configured:
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
+def _signed() -> kit.Configured:
+    return kit.Configured(
         events=_events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
             retry_horizon=_HORIZON,
-            identity=told_apart_by("$.id"),
-            check_secret=scheme.check_secret,
+            identity=kit.told_apart_by("$.id"),
             setup_url="https://my.mollie.com/dashboard/developers/webhooks",
         ),
     )
 
 
-def _classic() -> Configured:
-    return Configured(
-        verify=path_secret.verify,
-        sign=path_secret.sign,
+def _classic() -> kit.Configured:
+    return kit.Configured(
+        verify=kit.path_secret.verify,
+        sign=kit.path_secret.sign,
         events=_classic_events,
-        sender=Sender(
+        sender=kit.Sender(
             id_is_signed=False,
             body_is_unsigned=True,
             retry_horizon=_HORIZON,
-            identity=told_apart_by("receipt"),
-            id_period=timedelta(minutes=1),
+            identity=kit.told_apart_by("receipt"),
+            id_period=kit.minutes(1),
             unauthenticated=True,
-            check_secret=path_secret.check_secret,
+            check_secret=kit.path_secret.check_secret,
             deliver=_deliver,
             sample=lambda event_id, _: urlencode({"id": event_id}).encode(),
             setup_url="https://docs.mollie.com/reference/webhooks",

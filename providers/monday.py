@@ -10,69 +10,51 @@ https://developer.monday.com/api-reference/docs/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    path_secret,
-    same_challenge,
-    signer,
-    told_apart_by,
-    unsigned_probe,
-)
-from hookonce.providers.kit.schemes.jwt import Jwt, claim
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Jwt(url=("aud", "plain"), needs=("exp",))
-sign = signer(scheme.sign)
-_trigger = field("$.event.triggerUuid")
+scheme = kit.Jwt(url=("aud", "plain"), needs=("exp",))
+_trigger = kit.field("$.event.triggerUuid")
 _VOLATILE: Final = ("$.event.isRetry",)
-events = one_event(
-    id=first(
-        join(_trigger, field("$.event.subscriptionId")),
+events = kit.one_event(
+    id=kit.or_body(
+        kit.join(_trigger, "$.event.subscriptionId"),
         _trigger,
-        field("$.runtimeMetadata.actionUuid"),
-        body_digest(*_VOLATILE),
+        "$.runtimeMetadata.actionUuid",
+        without=_VOLATILE,
     ),
-    former=(first(_trigger, field("$.runtimeMetadata.actionUuid"), body_digest()),),
-    type=first(field("$.event.type"), field("$.type"), field("$.payload.blockKind"), fixed("unknown")),
-    account=first(claim("accountId"), field("$.event.boardId"), field("$.data.account_id")),
-    occurred_at=field("$.event.triggerTime"),
+    former=(kit.or_body(_trigger, "$.runtimeMetadata.actionUuid"),),
+    type=kit.or_unknown("$.event.type", "$.type", "$.payload.blockKind"),
+    account=kit.first(kit.claim("accountId"), "$.event.boardId", "$.data.account_id"),
+    occurred_at="$.event.triggerTime",
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by its token, or without one by the end of its URL. Raises: Rejected."""
     is_boards = bool(delivery.path_secret) and scheme.header not in delivery.headers
-    (path_secret if is_boards else scheme).verify(delivery, secrets, now)
+    (kit.path_secret if is_boards else scheme).verify(delivery, secrets, now)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send back a challenge, all that the body holds; None for anything else."""
     if b'"challenge"' not in delivery.body:
         return None
-    probe = unsigned_probe(delivery)
-    return same_challenge(probe.get("challenge") if len(probe) == 1 else None)
+    probe = kit.unsigned_probe(delivery)
+    return kit.same_challenge(probe.get("challenge") if len(probe) == 1 else None)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,
     signs_url=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$.event.triggerUuid", "$.runtimeMetadata.actionUuid", "$.data.timestamp"),
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$.event.triggerUuid", "$.runtimeMetadata.actionUuid", "$.data.timestamp"),
     volatile=_VOLATILE,
     former_volatile=(),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration",
 )

@@ -7,38 +7,22 @@ signed. An old page of the manual says that the signature is in hex; it is not.
 https://www.mongodb.com/docs/atlas/tutorial/third-party-service-integrations/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="x-mms-signature", hash="sha1", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, type="x-mms-event", default_type="alert.open")
-_change = join(field("$.id"), field("$.status"), field("$.updated"))
-events = one_event(
-    id=first(join(_change, field("$.lastNotified")), _change, body_digest()),
+scheme = kit.Hmac(header="x-mms-signature", hash="sha1", encoding="base64")
+sign = kit.signer(scheme.sign, type="x-mms-event", default_type="alert.open")
+_change = kit.join("$.id", "$.status", "$.updated")
+events = kit.one_event(
+    id=kit.or_body(kit.join(_change, "$.lastNotified"), _change),
     former=(_change,),
-    type=first(header("x-mms-event"), field("$.eventTypeName"), fixed("unknown")),
-    account=field("$.groupId"),
-    occurred_at=field("$.updated"),
+    type=kit.or_unknown("header x-mms-event", "$.eventTypeName"),
+    account="$.groupId",
+    occurred_at="$.updated",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id + $.status + $.updated + $.lastNotified", "$.id + $.status + $.updated"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id + $.status + $.updated + $.lastNotified", "$.id + $.status + $.updated"),
     setup_url="https://cloud.mongodb.com/",
 )

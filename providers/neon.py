@@ -9,39 +9,19 @@ an inbox can't give: leave it out of the events that are sent here.
 https://neon.com/docs/auth/guides/webhooks
 """
 
-import re
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    SERVER_ERRORS,
-    Configured,
-    Documents,
-    Sender,
-    SignOptions,
-    Timestamp,
-    field,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.crypto import jws
-from hookonce.providers.kit.crypto.public_keys import Algorithm
-from hookonce.providers.kit.registry.declared_options import https_url
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _SIGNATURE: Final = "x-neon-signature"
 _KEY_ID: Final = "x-neon-signature-kid"
-_TIME: Final = Timestamp(header="x-neon-timestamp", unit="ms")
-events = one_event(
-    id=field("$.event_id"),
-    type=field("$.event_type"),
-    account=field("$.context.endpoint_id"),
-    occurred_at=field("$.timestamp"),
+_TIME: Final = kit.Timestamp(header="x-neon-timestamp", unit="ms")
+events = kit.one_event(
+    id="$.event_id", type="$.event_type", account="$.context.endpoint_id", occurred_at="$.timestamp"
 )
 
 
@@ -52,55 +32,53 @@ class _Scheme:
     jwks: str
     signs_body: bool = True
     tolerance: timedelta | None = _TIME.tolerance
-    key_algorithm: Algorithm = "ed25519"
+    key_algorithm: kit.public_keys.Algorithm = "ed25519"
 
     def verify(
-        self, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
+        self, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: kit.Documents = None
     ) -> None:
         """Accept `delivery` if a key of `secrets`, or of the set, signed it. Raises: Rejected, KeyNeeded."""
-        source = jws.KeySource(secrets, self.jwks, keys)
+        source = kit.jws.KeySource(secrets, self.jwks, keys)
         source.expect_usable(("EdDSA",))
         sent = delivery.headers
         for name in (_SIGNATURE, _TIME.header):
             if name not in sent:
                 raise Rejected(Reason.MISSING_HEADER, f"header {name} is missing")
         stamp = sent[_TIME.header]
-        token = jws.read_detached(sent[_SIGNATURE], _payload(stamp, delivery.body), f"header {_SIGNATURE}")
+        token = kit.jws.read_detached(
+            sent[_SIGNATURE], _payload(stamp, delivery.body), f"header {_SIGNATURE}"
+        )
         seconds = _TIME.parse(stamp)
-        known = jws.known_keys(source, sent.get(_KEY_ID), "EdDSA")
-        jws.expect_authentic(token, known, ("EdDSA",))
+        known = kit.jws.known_keys(source, sent.get(_KEY_ID), "EdDSA")
+        kit.jws.expect_authentic(token, known, ("EdDSA",))
         _TIME.check(seconds, now)
 
-    def sign(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    def sign(
+        self, body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]
+    ) -> dict[str, str]:
         """Return what Neon would send. Raises: ValueError unless `secret` is a private key."""
         del options
         stamp = _TIME.write(now)
-        token = jws.make_detached(_payload(stamp, body), secret, "EdDSA", {"typ": "JWS"})
+        token = kit.jws.make_detached(_payload(stamp, body), secret, "EdDSA", {"typ": "JWS"})
         return {_SIGNATURE: token, _TIME.header: stamp}
 
     def check_secret(self, secret: str) -> None:
         """Raises: ValueError with what a key looks like."""
-        jws.expect_keys(secret, ("EdDSA",))
+        kit.jws.expect_keys(secret, ("EdDSA",))
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for a key set. Raises: ValueError listing every mistake."""
-    given = Options(options, "neon")
-    scheme = _Scheme(https_url(given, "jwks"))
-    given.done()
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
+@kit.with_options("neon")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for a key set."""
+    scheme = _Scheme(kit.declared_options.https_url(given, "jwks"))
+    return kit.Configured(
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
             retry_horizon=timedelta(seconds=15),
-            retries_on=(*SERVER_ERRORS, 408, 429),
-            identity=told_apart_by("$.event_id"),
-            tolerance=scheme.tolerance,
-            fetches=(re.escape(scheme.jwks),) if scheme.jwks else (),
-            needs_secret=not scheme.jwks,
-            check_secret=scheme.check_secret,
+            retries_on=(*kit.SERVER_ERRORS, 408, 429),
+            identity=kit.told_apart_by("$.event_id"),
             setup_url="https://console.neon.tech/",
         ),
     )

@@ -12,55 +12,36 @@ https://docs.netlify.com/deploy/deploy-notifications/#payload-signature
 
 from typing import Final
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers import kit
 
-scheme = Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-_event = header("x-netlify-event")
+_event = kit.header("x-netlify-event")
 _LOCKS: Final = "deploy_(un)?locked"
 _OTHERS: Final = "(?!deploy_(?:building|created|failed)$|submission_created$).+"
 """Of these four a deploy has each once, and a form's submission is sent once."""
-_known = join(field("$.id"), field("$.state"))
-_locked = when_matches(_event, _LOCKS, join(field("$.id"), _event, field("$.updated_at")))
-events = one_event(
-    id=first(
+_known = kit.join("$.id", "$.state")
+_locked = kit.when_matches(_event, _LOCKS, kit.join("$.id", _event, "$.updated_at"))
+events = kit.one_event(
+    id=kit.or_body(
         _locked,
-        when_matches(_event, _OTHERS, join(field("$.id"), _event, body_digest())),
-        join(_known, field("$.published_at")),
+        kit.when_matches(_event, _OTHERS, kit.join("$.id", _event, kit.body_digest())),
+        kit.join(_known, "$.published_at"),
         _known,
-        field("$.id"),
-        body_digest(),
+        "$.id",
     ),
-    former=(first(_locked, _known, field("$.id")),),
-    type=first(
-        when_matches(_event, _LOCKS, _event),
-        field("$.state"),
-        when_matches(_event, "split_test_.+", _event),
-        fixed("notification"),
+    former=(kit.first(_locked, _known, "$.id"),),
+    type=kit.first(
+        kit.when_matches(_event, _LOCKS, _event),
+        "$.state",
+        kit.when_matches(_event, "split_test_.+", _event),
+        kit.fixed("notification"),
     ),
-    account=field("$.site_id"),
-    occurred_at=first(field("$.updated_at"), field("$.created_at")),
+    account="$.site_id",
+    occurred_at=kit.first("$.updated_at", "$.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex")),
     id_is_signed=False,
-    retry_horizon=None,
-    horizon_unknown="it gives up after a few attempts, and names no times",
-    identity=told_apart_by("$.id + header x-netlify-event + $.updated_at", "$.id + $.state", "$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon="it gives up after a few attempts, and names no times",
+    identity=kit.told_apart_by("$.id + header x-netlify-event + $.updated_at", "$.id + $.state", "$.id"),
     setup_url="https://docs.netlify.com/deploy/deploy-notifications/",
 )

@@ -7,26 +7,23 @@ one event. The type is the state.
 https://docs.newrelic.com/docs/alerts/get-notified/notification-integrations/#webhook
 """
 
-from hookonce.providers.kit import Sender, body_digest, field, first, fixed, join, one_event, told_apart_by
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
-_parts = (field("$.id"), field("$.state"), field("$.trigger"), field("$.updatedAt"))
-events = one_event(
-    id=first(join(*_parts), body_digest()),
-    type=first(field("$.state"), fixed("unknown")),
-    account=field("$.workflowName"),
-    occurred_at=field("$.updatedAt"),
+_parts = (kit.field("$.id"), kit.field("$.state"), kit.field("$.trigger"), kit.field("$.updatedAt"))
+events = kit.one_event(
+    id=kit.or_body(kit.join(*_parts)),
+    type=kit.or_unknown("$.state"),
+    account="$.workflowName",
+    occurred_at="$.updatedAt",
 )
-configure = token_sender(
+configure = kit.token_sender(
     "new_relic",
     "bearer",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=None,
-        horizon_unknown="not known: no statement of its own is at hand",
-        identity=told_apart_by(
+        retry_horizon="not known: no statement of its own is at hand",
+        identity=kit.told_apart_by(
             "$.id + $.state + $.trigger + $.updatedAt",
             "body",
             because="the template is the user's; without the issue's id and time it says what an event is",

@@ -10,31 +10,16 @@ https://developers.notion.com/reference/webhooks
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Rejected, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-    unsigned_probe,
-)
+from hookonce.providers import Delivery, Rejected, Reply, kit
 
-scheme = Hmac(header="x-notion-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign)
+scheme = kit.Hmac(header="x-notion-signature", prefix="sha256=")
 _VOLATILE = ("$.attempt_number",)
-events = one_event(
-    id=first(field("$.id"), body_digest(*_VOLATILE)),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(field("$.workspace_id"), field("$.subscription_id")),
-    occurred_at=field("$.timestamp"),
+events = kit.one_event(
+    id=kit.or_body("$.id", without=_VOLATILE),
+    type=kit.or_unknown("$.type"),
+    account=kit.first("$.workspace_id", "$.subscription_id"),
+    occurred_at="$.timestamp",
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
@@ -43,7 +28,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Accept the token that Notion hands out, and say it unless it is known; None for anything else."""
     if b"verification_token" not in delivery.body:
         return None
-    probe = unsigned_probe(delivery)
+    probe = kit.unsigned_probe(delivery)
     token = probe.get("verification_token") if len(probe) == 1 else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
@@ -60,13 +45,12 @@ def _signed(delivery: Delivery, token: str) -> bool:
     return True
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id"),
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://www.notion.so/profile/integrations",
 )

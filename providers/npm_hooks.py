@@ -6,33 +6,15 @@ the body is known by its fingerprint, `$.time` included. The type is `$.event`, 
 https://docs.npmjs.com/cli/v6/commands/npm-hook
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-npm-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.hookOwner.username"),
-    occurred_at=field("$.time"),
+events = kit.one_event(
+    id=kit.body_digest(), type=kit.or_unknown("$.event"), account="$.hookOwner.username", occurred_at="$.time"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-npm-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.time"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.time"),
     setup_url="https://docs.npmjs.com/cli/v6/commands/npm-hook",
 )

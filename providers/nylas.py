@@ -8,46 +8,28 @@ https://developer.nylas.com/docs/v3/notifications/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    echo,
-    field,
-    first,
-    fixed,
-    one_event,
-    query_parameter,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-nylas-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _VOLATILE = ("$.webhook_delivery_attempt",)
-events = one_event(
-    id=first(field("$.id"), body_digest(*_VOLATILE)),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(field("$.data.grant_id"), field("$.data.object.grant_id"), field("$.data.application_id")),
-    occurred_at=field("$.time"),
+events = kit.one_event(
+    id=kit.or_body("$.id", without=_VOLATILE),
+    type=kit.or_unknown("$.type"),
+    account=kit.first("$.data.grant_id", "$.data.object.grant_id", "$.data.application_id"),
+    occurred_at="$.time",
 )
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Give a challenge back; None for anything else."""
-    return echo(query_parameter(delivery, "challenge"))
+    return kit.echo(kit.query_parameter(delivery, "challenge"))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-nylas-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id"),
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://dashboard-v3.nylas.com",
 )

@@ -9,51 +9,33 @@ https://developer.okta.com/docs/concepts/event-hooks/
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Configured,
-    Sender,
-    Token,
-    field,
-    json_reply,
-    many_events,
-    signer,
-    told_apart_by,
-    whole,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import Delivery, Reply, kit
 
-events = many_events(
+events = kit.many_events(
     items="$.data.events",
-    id=field("$.uuid"),
-    type=field("$.eventType"),
-    account=whole("$.source"),
-    occurred_at=field("$.published"),
+    id="$.uuid",
+    type="$.eventType",
+    account=kit.whole("$.source"),
+    occurred_at="$.published",
 )
 _PLAIN: Final = re.compile(r"[\x21-\x7e]{1,1000}")
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "okta")
+@kit.with_options("okta")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
     header = given.text("header", "authorization")
-    given.done()
-    scheme = Token(header=header)
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
+    scheme = kit.Token(header=header)
+    return kit.Configured(
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=False,
-            body_is_unsigned=True,
-            retry_horizon=timedelta(hours=1),
-            identity=told_apart_by("$.data.events[*].uuid"),
-            check_secret=scheme.check_secret,
-            handshake=handshake,
+            retry_horizon=kit.hours(1),
+            identity=kit.told_apart_by("$.data.events[*].uuid"),
             setup_url="https://help.okta.com/okta_help.htm?id=ext-event-hooks",
         ),
     )
@@ -64,4 +46,4 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     challenge = delivery.headers.get("x-okta-verification-challenge", "")
     if delivery.method != "GET" or _PLAIN.fullmatch(challenge) is None:
         return None
-    return json_reply({"verification": challenge})
+    return kit.json_reply({"verification": challenge})

@@ -6,45 +6,29 @@ type is the action, `check.completed`. Retries after 30 s, 2 min, 15 min, 2 h an
 https://documentation.onfido.com/api/latest#webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="x-sha2-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _object = "$.payload.object"
-events = one_event(
-    id=first(
-        digest(
-            field(f"{_object}.id"),
-            field("$.payload.action"),
-            field(f"{_object}.status"),
-            field(f"{_object}.started_at_iso8601"),
-            field(f"{_object}.completed_at_iso8601"),
-            *(field(f"{_object}.{name}") for name in ("workflow_run_id", "created_at", "updated_at")),
-        ),
-        body_digest(),
+events = kit.one_event(
+    id=kit.or_body(
+        kit.digest(
+            kit.field(f"{_object}.id"),
+            "$.payload.action",
+            kit.field(f"{_object}.status"),
+            kit.field(f"{_object}.started_at_iso8601"),
+            kit.field(f"{_object}.completed_at_iso8601"),
+            *(kit.field(f"{_object}.{name}") for name in ("workflow_run_id", "created_at", "updated_at")),
+        )
     ),
-    type=first(field("$.payload.action"), fixed("unknown")),
-    occurred_at=first(field(f"{_object}.completed_at_iso8601"), field(f"{_object}.started_at_iso8601")),
+    type=kit.or_unknown("$.payload.action"),
+    occurred_at=kit.first(
+        kit.field(f"{_object}.completed_at_iso8601"), kit.field(f"{_object}.started_at_iso8601")
+    ),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-sha2-signature"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.payload.action + $.payload.object.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.payload.action + $.payload.object.id"),
     setup_url="https://dashboard.onfido.com/api/webhook_management",
 )

@@ -7,34 +7,13 @@ https://docs.onfleet.com/reference/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    echo,
-    field,
-    first,
-    join,
-    one_event,
-    query_parameter,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-onfleet-signature", hash="sha512", secret="hex")  # noqa: S106  a codec's name
-verify = scheme.verify
-sign = signer(scheme.sign)
-_trigger = field("$.triggerId")
-_time = field("$.time")
-events = one_event(
-    id=first(
-        join(_trigger, field("$.taskId"), _time),
-        join(_trigger, field("$.workerId"), _time),
-        body_digest(),
-    ),
+_trigger = kit.field("$.triggerId")
+_time = kit.field("$.time")
+events = kit.one_event(
+    id=kit.or_body(kit.join(_trigger, "$.taskId", _time), kit.join(_trigger, "$.workerId", _time)),
     type=_trigger,
     occurred_at=_time,
 )
@@ -42,14 +21,13 @@ events = one_event(
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send the check back as it came; None for anything else."""
-    return echo(query_parameter(delivery, "check"))
+    return kit.echo(kit.query_parameter(delivery, "check"))
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-onfleet-signature", hash="sha512", secret="hex"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.triggerId + $.taskId + $.time", "$.triggerId + $.workerId + $.time"),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.triggerId + $.taskId + $.time", "$.triggerId + $.workerId + $.time"),
     setup_url="https://onfleet.com/dashboard#/settings",
 )

@@ -7,29 +7,18 @@ ids: ask the API. Retries go on for three days.
 https://platform.openai.com/docs/guides/webhooks
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import Sender, StandardWebhooks, as_whsec, field, first, fixed, one_event, signer
+from hookonce.providers import kit
 
 
 def _forms(secret: str) -> tuple[str]:
-    return (secret if secret.startswith("whsec_") else as_whsec(secret),)
+    return (secret if secret.startswith("whsec_") else kit.as_whsec(secret),)
 
 
-scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.created_at"),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("webhook",), forms=_forms)
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.type"), occurred_at="$.created_at")
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://platform.openai.com/settings/project/webhooks",
 )

@@ -6,25 +6,22 @@ action, the alert and the time of its update are the event. The type is the acti
 https://support.atlassian.com/opsgenie/docs/integrate-opsgenie-with-webhook/
 """
 
-from hookonce.providers.kit import Sender, body_digest, field, first, fixed, join, one_event, told_apart_by
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
-events = one_event(
-    id=first(join(field("$.action"), field("$.alert.alertId"), field("$.alert.updatedAt")), body_digest()),
-    type=first(field("$.action"), fixed("unknown")),
-    account=field("$.integrationId"),
-    occurred_at=first(field("$.alert.updatedAt"), field("$.alert.createdAt")),
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.action", "$.alert.alertId", "$.alert.updatedAt")),
+    type=kit.or_unknown("$.action"),
+    account="$.integrationId",
+    occurred_at=kit.first("$.alert.updatedAt", "$.alert.createdAt"),
 )
-configure = token_sender(
+configure = kit.token_sender(
     "opsgenie",
     "header:authorization",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=None,
-        horizon_unknown="not known: no statement of its own is at hand",
-        identity=told_apart_by(
+        retry_horizon="not known: no statement of its own is at hand",
+        identity=kit.told_apart_by(
             "$.action + $.alert.alertId + $.alert.updatedAt",
             "body",
             because="without a time of the update the whole body says what was done to the alert",

@@ -8,55 +8,36 @@ queue. Sixty tries in three days.
 https://developer.paddle.com/webhooks/signature-verification
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
-from hookonce.providers.kit import (
-    Configured,
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import kit
 
-events = one_event(
-    id=first(field("$.event_id"), body_digest("$.notification_id")),
-    type=first(field("$.event_type"), fixed("unknown")),
-    occurred_at=field("$.occurred_at"),
+events = kit.one_event(
+    id=kit.first("$.event_id", kit.body_digest("$.notification_id")),
+    type=kit.or_unknown("$.event_type"),
+    occurred_at="$.occurred_at",
 )
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "paddle_billing")
+@kit.with_options("paddle_billing")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
     tolerance = timedelta(seconds=given.seconds("tolerance", 5))
-    given.done()
-    scheme = Hmac(
+    scheme = kit.Hmac(
         header="paddle-signature",
         key="h1",
         separator=";",
         signed="{timestamp}:{body}",
-        timestamp=Timestamp(key="ts", tolerance=tolerance),
+        timestamp=kit.Timestamp(key="ts", tolerance=tolerance),
     )
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
+    return kit.Configured(
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
             retry_horizon=timedelta(days=3),
-            identity=told_apart_by("$.event_id"),
-            tolerance=scheme.tolerance,
+            identity=kit.told_apart_by("$.event_id"),
             volatile=("$.notification_id",),
-            check_secret=scheme.check_secret,
             setup_url="https://vendors.paddle.com/notifications-v2",
         ),
     )

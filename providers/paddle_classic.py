@@ -13,35 +13,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    as_form,
-    data_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    form_field,
-    headers_of,
-    one_event,
-    told_apart_by,
-)
-from hookonce.providers.kit.crypto.public_keys import (
-    expect_signature,
-    public_key,
-    public_keys,
-    signature_in,
-    signature_of,
-)
+from hookonce.providers import Delivery, kit
 
 _SIGNATURE = "p_signature"
 
 
 def _fields(delivery: Delivery) -> dict[str, str]:
     """Return what is signed. Raises: Rejected(bad_body)."""
-    return {name: value for name, value in form_body(delivery).items() if name != _SIGNATURE}
+    return {name: value for name, value in kit.form_body(delivery).items() if name != _SIGNATURE}
 
 
 def _serialized(fields: Mapping[str, str]) -> bytes:
@@ -54,50 +33,46 @@ def _serialized(fields: Mapping[str, str]) -> bytes:
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if one of the keys signed its fields. Raises: Rejected."""
-    keys = public_keys(secrets, "rsa-sha1")
-    signature = signature_in(_SIGNATURE, form_field(delivery, _SIGNATURE), "base64")
-    expect_signature(keys, "rsa-sha1", signature, _serialized(_fields(delivery)))
+    keys = kit.public_keys.public_keys(secrets, "rsa-sha1")
+    signature = kit.public_keys.signature_in(_SIGNATURE, kit.form_field(delivery, _SIGNATURE), "base64")
+    kit.public_keys.expect_signature(keys, "rsa-sha1", signature, _serialized(_fields(delivery)))
 
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError with what the vendor's key looks like."""
-    public_key(secret, "rsa-sha1")
+    kit.public_keys.public_key(secret, "rsa-sha1")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
     """What Paddle would send with the fields of the form `body`. Raises: ValueError unless it is a private key."""
     fields = _fields(Delivery("POST", "", {}, body))
-    signature = signature_of(secret, "rsa-sha1", _serialized(fields))
-    return as_form({**fields, _SIGNATURE: b64encode(signature).decode()}, **options)
+    signature = kit.public_keys.signature_of(secret, "rsa-sha1", _serialized(fields))
+    return kit.as_form({**fields, _SIGNATURE: b64encode(signature).decode()}, **options)
 
 
-sign = headers_of(deliver)
-events = one_event(
-    id=first(field("$.alert_id"), data_digest()),
-    type=first(field("$.alert_name"), fixed("fulfillment")),
-    account=field("$.user_id"),
-    occurred_at=field("$.event_time"),
+sign = kit.headers_of(deliver)
+events = kit.one_event(
+    id=kit.first("$.alert_id", kit.data_digest()),
+    type=kit.first("$.alert_name", kit.fixed("fulfillment")),
+    account="$.user_id",
+    occurred_at="$.event_time",
     read=_fields,
 )
 
 
 def sample(event_id: str, kind: str) -> bytes:
     """Return a form with this id and type."""
-    return as_form({"alert_id": event_id, "alert_name": kind}).body
+    return kit.as_form({"alert_id": event_id, "alert_name": kind}).body
 
 
-sender = Sender(
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     signed_in_parts=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.alert_id", "$.p_order_id", "body", because="a fulfilment webhook is sent for an order, once"
     ),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=check_secret,
-    deliver=deliver,
-    sample=sample,
     setup_url="https://vendors.paddle.com/public-key",
 )

@@ -8,39 +8,21 @@ Retries go on for 48 hours after 5xx, 429 or a timeout; any other 4xx is final.
 https://developer.pagerduty.com/docs/webhooks/webhook-signatures/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    FAILURES,
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.event.id"),
+    former=("header x-webhook-id",),
+    type=kit.or_unknown("$.event.event_type"),
+    account="header x-webhook-subscription",
+    occurred_at="$.event.occurred_at",
 )
-
-scheme = Hmac(header="x-pagerduty-signature", key="v1")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event.id"), body_digest()),
-    former=(header("x-webhook-id"),),
-    type=first(field("$.event.event_type"), fixed("unknown")),
-    account=header("x-webhook-subscription"),
-    occurred_at=field("$.event.occurred_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-pagerduty-signature", key="v1"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=48),
-    retries_on=FAILURES,
+    retry_horizon=kit.hours(48),
+    retries_on=kit.FAILURES,
     disables_after="three events in a row that it had to drop: a day's pause",
-    identity=told_apart_by("$.event.id", new_on_retry=("header x-webhook-id",)),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.event.id", new_on_retry=("header x-webhook-id",)),
     setup_url="https://developer.pagerduty.com/docs/webhooks/v3-overview/",
 )

@@ -6,48 +6,30 @@ of a recipient who and when. What has neither is known by its fingerprint.
 https://developers.pandadoc.com/docs/webhook-verification
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    data_digest,
-    delivering,
-    field,
-    first,
-    fixed,
-    join,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(query="signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_kind, _document = field("$.event"), field("$.data.id")
-_changed, _acted = field("$.data.date_modified"), field("$.data.action_date")
-events = many_events(
+_kind, _document = kit.field("$.event"), kit.field("$.data.id")
+_changed, _acted = kit.field("$.data.date_modified"), kit.field("$.data.action_date")
+events = kit.many_events(
     items="$",
-    id=first(
-        join(_kind, _document, field("$.data.action_by.id"), _acted),
-        join(_kind, _document, field("$.data.status"), _changed),
-        data_digest(),
+    id=kit.first(
+        kit.join(_kind, _document, "$.data.action_by.id", _acted),
+        kit.join(_kind, _document, "$.data.status", _changed),
+        kit.data_digest(),
     ),
-    type=first(_kind, fixed("unknown")),
-    account=field("$.data.created_by.email"),
-    occurred_at=first(_acted, _changed),
+    type=kit.or_unknown(_kind),
+    account="$.data.created_by.email",
+    occurred_at=kit.first(_acted, _changed),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(query="signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$[*].event + $[*].data.id + $[*].data.action_date",
         "$[*].event + $[*].data.id + $[*].data.status + $[*].data.date_modified",
         "body",
         because="what names no time of a change says all there is about the document",
     ),
-    check_secret=scheme.check_secret,
-    deliver=delivering(scheme.deliver, sign),
     setup_url="https://app.pandadoc.com/a/#/settings/integrations/webhook",
 )

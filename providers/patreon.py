@@ -7,37 +7,21 @@ the type, the body and ten minutes of receipt are the event, and what Patreon tr
 https://docs.patreon.com/#webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-patreon-signature", hash="md5")
+sign = kit.signer(scheme.sign, type="x-patreon-event", default_type="members:update")
+_event = kit.header("x-patreon-event")
+events = kit.one_event(
+    id=kit.or_body(kit.join(_event, kit.body_digest())),
+    type=kit.or_unknown(_event),
+    account="$.data.relationships.campaign.data.id",
 )
-
-scheme = Hmac(header="x-patreon-signature", hash="md5")
-verify = scheme.verify
-sign = signer(scheme.sign, type="x-patreon-event", default_type="members:update")
-_event = header("x-patreon-event")
-events = one_event(
-    id=first(join(_event, body_digest()), body_digest()),
-    type=first(_event, fixed("unknown")),
-    account=field("$.data.relationships.campaign.data.id"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=7),
-    identity=told_apart_by("receipt"),
-    id_period=timedelta(minutes=10),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(7),
+    identity=kit.told_apart_by("receipt"),
+    id_period=kit.minutes(10),
     setup_url="https://www.patreon.com/portal/registration/register-webhooks",
 )

@@ -8,43 +8,25 @@ three days.
 https://paystack.com/docs/payments/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(header="x-paystack-signature", hash="sha512")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_event = field("$.event")
+_event = kit.field("$.event")
 _ONCE = r"(?!subscription\.|invoice\.)(?:(?!\.remind$).)+"
-events = one_event(
-    id=first(
-        when_matches(_event, _ONCE, join(_event, field("$.data.id"))),
-        when_matches(_event, _ONCE, join(_event, field("$.data.reference"))),
+events = kit.one_event(
+    id=kit.first(
+        kit.when_matches(_event, _ONCE, kit.join(_event, "$.data.id")),
+        kit.when_matches(_event, _ONCE, kit.join(_event, "$.data.reference")),
     ),
-    undated=body_digest(),
-    former=(when_matches(_event, r"invoice\..+", join(_event, field("$.data.id"))),),
-    type=first(_event, fixed("unknown")),
-    occurred_at=first(field("$.data.paid_at"), field("$.data.created_at")),
+    undated=kit.body_digest(),
+    former=(kit.when_matches(_event, r"invoice\..+", kit.join(_event, "$.data.id")),),
+    type=kit.or_unknown(_event),
+    occurred_at=kit.first("$.data.paid_at", "$.data.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-paystack-signature", hash="sha512"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=4),
-    identity=told_apart_by("$.event + $.data.id", "$.event + $.data.reference", "receipt"),
-    id_period=timedelta(minutes=4),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(4),
+    identity=kit.told_apart_by("$.event + $.data.id", "$.event + $.data.reference", "receipt"),
+    id_period=kit.minutes(4),
     setup_url="https://dashboard.paystack.com/#/settings/developers",
 )

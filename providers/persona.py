@@ -9,33 +9,20 @@ https://docs.withpersona.com/webhooks-best-practices
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from hookonce.providers import Delivery, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Rejected, kit
 
 _HEADER = "persona-signature"
-scheme = Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+scheme = kit.Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t"))
 _MAX_GROUPS: Final = 4
 """As many as are looked at: one for each secret in use, and each costs a pass over the body."""
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.data.id"), body_digest()),
-    type=first(field("$.data.attributes.name"), fixed("unknown")),
-    account=field("$.data.attributes.payload.data.relationships.account.data.id"),
-    occurred_at=field("$.data.attributes.created-at"),
+events = kit.one_event(
+    id=kit.or_body("$.data.id"),
+    type=kit.or_unknown("$.data.attributes.name"),
+    account="$.data.attributes.payload.data.relationships.account.data.id",
+    occurred_at="$.data.attributes.created-at",
 )
 
 
@@ -54,12 +41,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme.verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.data.id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.data.id"),
     setup_url="https://app.withpersona.com/dashboard/webhooks",
 )

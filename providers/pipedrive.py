@@ -7,44 +7,28 @@ three minutes, and bans a URL that keeps failing.
 https://pipedrive.readme.io/docs/guide-for-webhooks-v2
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    told_apart_by,
-    when_matches,
-)
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
 _COUNTED = ("$.meta.attempt", "$.retry")
-_object = field("$.meta.id")
-events = one_event(
-    id=first(
-        when_matches(field("$.meta.version"), r"2\..*", _object),
-        join(field("$.event"), _object, field("$.meta.timestamp_micro")),
-        body_digest(*_COUNTED),
+_object = kit.field("$.meta.id")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.when_matches("$.meta.version", r"2\..*", _object),
+        kit.join("$.event", _object, "$.meta.timestamp_micro"),
+        without=_COUNTED,
     ),
-    type=first(
-        field("$.event"), join(field("$.meta.action"), field("$.meta.entity"), by="."), fixed("unknown")
-    ),
-    account=field("$.meta.company_id"),
-    occurred_at=field("$.meta.timestamp"),
+    type=kit.or_unknown("$.event", kit.join("$.meta.action", "$.meta.entity", by=".")),
+    account="$.meta.company_id",
+    occurred_at="$.meta.timestamp",
 )
-configure = token_sender(
+configure = kit.token_sender(
     "pipedrive",
     "basic",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=timedelta(hours=1),
-        identity=told_apart_by(
+        retry_horizon=kit.hours(1),
+        identity=kit.told_apart_by(
             "$.event + $.meta.timestamp_micro", "$.meta.id", new_on_retry=("$.meta.attempt", "$.retry")
         ),
         volatile=_COUNTED,

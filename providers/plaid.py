@@ -12,67 +12,47 @@ https://plaid.com/docs/api/webhooks/webhook-verification/
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from hookonce.providers import Delivery, KeyNeeded
-from hookonce.providers.kit import (
-    Attempts,
-    Configured,
-    Documents,
-    Sender,
-    body_digest,
-    checker,
-    checker_of_either,
-    field,
-    first,
-    join,
-    one_event,
-    parts_or_none,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.crypto.jws import fetched_keys
-from hookonce.providers.kit.crypto.public_keys import PublicKey
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.jwt import Jwt, claim
+from hookonce.providers import Delivery, KeyNeeded, kit
 
-scheme = Jwt(
+scheme = kit.Jwt(
     header="plaid-verification",
     algorithms=("ES256",),
     body_hash=("request_body_sha256", "hex"),
     needs=("iat",),
-    max_age=timedelta(minutes=5),
+    max_age=kit.minutes(5),
 )
 _PARTS: Final = ("client_id", "secret")
-_check = checker_of_either(
-    "'client_id:secret', or the key (a JWK, or PEM)", checker(*_PARTS), scheme.check_secret
+_check = kit.checker_of_either(
+    "'client_id:secret', or the key (a JWK, or PEM)", kit.checker(*_PARTS), scheme.check_secret
 )
 _FETCHES: Final = (
     r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[\w-]{1,64}(?:\.[12])?",
 )
 _MAX_CREDENTIALS: Final = 3
 """As many as are asked with for one delivery; the old ones and the new are two."""
-_kind = (field("$.webhook_type"), field("$.webhook_code"))
-_said = first(join(*_kind, field("$.item_id"), body_digest()), join(*_kind, body_digest()))
-events = one_event(
+_kind = (kit.field("$.webhook_type"), kit.field("$.webhook_code"))
+_said = kit.first(kit.join(*_kind, "$.item_id", kit.body_digest()), kit.join(*_kind, kit.body_digest()))
+events = kit.one_event(
     id=_said,
-    attempts=Attempts(claim("iat", header="plaid-verification"), within=timedelta(seconds=45)),
+    attempts=kit.Attempts(kit.claim("iat", header="plaid-verification"), within=kit.seconds(45)),
     former=(_said,),
-    type=join(*_kind, by="."),
-    account=field("$.item_id"),
+    type=kit.join(*_kind, by="."),
+    account="$.item_id",
 )
 
 
 def _verify(
-    host: str, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
+    host: str, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: kit.Documents = None
 ) -> None:
-    credentials = [parts for secret in secrets if (parts := parts_or_none(secret, *_PARTS))][
+    credentials = [parts for secret in secrets if (parts := kit.parts_or_none(secret, *_PARTS))][
         :_MAX_CREDENTIALS
     ]
-    pinned = [secret for secret in secrets if not parts_or_none(secret, *_PARTS)]
+    pinned = [secret for secret in secrets if not kit.parts_or_none(secret, *_PARTS)]
     found = [] if credentials and not any(pinned) else scheme.keys(pinned)
     header = scheme.token(delivery).header
     if header.get("alg") == "ES256":
@@ -80,7 +60,9 @@ def _verify(
     scheme.check(delivery, found, now)
 
 
-def _asked(host: str, kid: object, credentials: list[tuple[str, ...]], keys: Documents) -> list[PublicKey]:
+def _asked(
+    host: str, kid: object, credentials: list[tuple[str, ...]], keys: kit.Documents
+) -> list[kit.public_keys.PublicKey]:
     """The key that the token names, from Plaid's API, to whichever credentials it is given.
 
     Raises: Rejected, KeyNeeded.
@@ -90,7 +72,7 @@ def _asked(host: str, kid: object, credentials: list[tuple[str, ...]], keys: Doc
         post = json.dumps({"client_id": client_id, "secret": secret, "key_id": kid}).encode()
         url = f"https://{host}/webhook_verification_key/get#{kid}" + (f".{number}" if number else "")
         try:
-            return fetched_keys(url, keys, _FETCHES, kid, post)
+            return kit.jws.fetched_keys(url, keys, _FETCHES, kid, post)
         except KeyNeeded as needed:
             if keys is None or url not in keys:
                 raise
@@ -100,20 +82,19 @@ def _asked(host: str, kid: object, credentials: list[tuple[str, ...]], keys: Doc
     return []
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider for an `environment`. Raises: ValueError listing every mistake."""
-    given = Options(options, "plaid")
+@kit.with_options("plaid")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider for an `environment`."""
     host = given.choice("environment", ("production", "sandbox")) + ".plaid.com"
-    given.done()
-    return Configured(
+    return kit.Configured(
         verify=partial(_verify, host),
-        sign=signer(scheme.sign),
+        sign=kit.signer(scheme.sign),
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
             id_is_signed=True,
             body_is_unsigned=False,
-            retry_horizon=timedelta(days=1),
-            identity=told_apart_by(
+            retry_horizon=kit.days(1),
+            identity=kit.told_apart_by(
                 "signed period", known_from="https://plaid.com/docs/api/webhooks/#webhook-retries"
             ),
             tolerance=scheme.tolerance,

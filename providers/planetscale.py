@@ -6,37 +6,19 @@ The account is the organization.
 https://planetscale.com/docs/api/webhooks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-planetscale-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.organization"),
-    occurred_at=field("$.timestamp"),
+events = kit.one_event(
+    id=kit.body_digest(), type=kit.or_unknown("$.event"), account="$.organization", occurred_at="$.timestamp"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-planetscale-signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.timestamp + $.event",
         "body",
         because="what is alike in its second and in all of its resource is one event",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://app.planetscale.com/",
 )

@@ -11,28 +11,9 @@ https://www.plivo.com/docs/messaging/concepts/signature-validation
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from urllib.parse import parse_qsl, urlsplit
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    FORM,
-    Hmac,
-    Sender,
-    data_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    form_pairs,
-    header_of,
-    join,
-    octets,
-    one_event,
-    query_as_form,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _NONCE = "x-plivo-signature-v3-nonce"
 _MAX_PARAMETERS = 100
@@ -50,10 +31,10 @@ def _query(url: str) -> str:
 def _signed(delivery: Delivery, _: bytes) -> bytes:
     """Return URL, query, fields and nonce as Plivo's SDKs put them together. Raises: Rejected."""
     base, query = delivery.url.partition("?")[0], _query(delivery.url)
-    fields = "".join(name + value for name, value in sorted(form_pairs(delivery)))
+    fields = "".join(name + value for name, value in sorted(kit.form_pairs(delivery)))
     mark = "?" if query or fields else ""
     dot = "." if query and fields else ""
-    nonce = octets(*header_of(delivery.headers, (_NONCE,)))
+    nonce = kit.octets(*kit.header_of(delivery.headers, (_NONCE,)))
     return f"{base}{mark}{query}{dot}{fields}.".encode("utf-8", "surrogatepass") + nonce
 
 
@@ -63,43 +44,38 @@ def _message(delivery: Delivery) -> bytes:
     return _signed(replace(delivery, body=b"") if is_url else delivery, b"")
 
 
-scheme = Hmac(header="x-plivo-signature-v3", separator=",", encoding="base64", signed=_signed)
-verify = scheme.verify
-sign = signer(scheme.sign, event_id=_NONCE, content=FORM)
-_status = first(field("$.Status"), field("$.MessageStatus"), field("$.CallStatus"))
-events = one_event(
-    id=data_digest(),
-    type=first(
-        join(field("$.Event"), _status, by="."),
-        join(fixed("message"), _status, by="."),
-        fixed("message"),
+scheme = kit.Hmac(header="x-plivo-signature-v3", separator=",", encoding="base64", signed=_signed)
+sign = kit.signer(scheme.sign, event_id=_NONCE, content=kit.FORM)
+_status = kit.first("$.Status", "$.MessageStatus", "$.CallStatus")
+events = kit.one_event(
+    id=kit.data_digest(),
+    type=kit.first(
+        kit.join("$.Event", _status, by="."),
+        kit.join(kit.fixed("message"), _status, by="."),
+        kit.fixed("message"),
     ),
-    account=first(field("$.ParentAuthID"), field("$.MessageUUID"), field("$.CallUUID")),
-    read=form_body,
+    account=kit.first("$.ParentAuthID", "$.MessageUUID", "$.CallUUID"),
+    read=kit.form_body,
 )
 
 
 def decode(delivery: Delivery, secrets: Sequence[str]) -> Delivery:
     """Put the fields where they are read, of a callback by GET."""
-    return query_as_form(delivery, secrets)
+    return kit.query_as_form(delivery, secrets)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     signed_in_parts=True,
     signed_message=_message,
     body_is_unsigned=False,
     signs_url=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by(
-        "$.MessageUUID + $.Status",
-        "$.MessageUUID",
-        "$.CallUUID",
-        new_on_retry=(f"header {_NONCE}",),
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by(
+        "$.MessageUUID + $.Status", "$.MessageUUID", "$.CallUUID", new_on_retry=(f"header {_NONCE}",)
     ),
     methods=("POST", "GET"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    decode=decode,
     setup_url="https://console.plivo.com/",
 )

@@ -8,25 +8,15 @@ organization.
 https://polar.sh/docs/integrate/webhooks/delivery
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, as_whsec, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",), forms=lambda secret: (as_whsec(secret), secret))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.data.organization_id"),
-    occurred_at=field("$.timestamp"),
+scheme = kit.StandardWebhooks(vendors=("webhook",), forms=lambda secret: (kit.as_whsec(secret), secret))
+events = kit.one_event(
+    id=scheme.id, type=kit.or_unknown("$.type"), account="$.data.organization_id", occurred_at="$.timestamp"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://polar.sh/docs/integrate/webhooks/endpoints",
 )

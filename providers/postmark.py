@@ -8,52 +8,32 @@ attempts, which otherwise go on for hours.
 https://postmarkapp.com/developer/webhooks/webhooks-overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Token(basic=True)
-verify = scheme.verify
-sign = signer(scheme.sign)
-_kind = first(field("$.RecordType"), fixed("Inbound"))
-_at = first(field("$.DeliveredAt"), field("$.ReceivedAt"), field("$.ChangedAt"), field("$.BouncedAt"))
-_known = join(_kind, field("$.MessageID"), field("$.Recipient"), _at)
-events = one_event(
-    id=first(
-        field("$.ID"),
-        when_matches(_kind, "Click|Open", join(_known, body_digest())),
+_kind = kit.first("$.RecordType", kit.fixed("Inbound"))
+_at = kit.first("$.DeliveredAt", "$.ReceivedAt", "$.ChangedAt", "$.BouncedAt")
+_known = kit.join(_kind, "$.MessageID", "$.Recipient", _at)
+events = kit.one_event(
+    id=kit.or_body(
+        "$.ID",
+        kit.when_matches(_kind, "Click|Open", kit.join(_known, kit.body_digest())),
         _known,
-        join(_kind, field("$.MessageID")),
-        body_digest(),
+        kit.join(_kind, "$.MessageID"),
     ),
-    former=(when_matches(_kind, "Click|Open", _known),),
+    former=(kit.when_matches(_kind, "Click|Open", _known),),
     type=_kind,
-    account=first(field("$.ServerID"), field("$.MessageStream")),
-    occurred_at=first(_at, field("$.Date")),
+    account=kit.first("$.ServerID", "$.MessageStream"),
+    occurred_at=kit.first(_at, "$.Date"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(basic=True),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         "$.ID",
         "$.RecordType + $.MessageID + $.OriginalLink",
         "$.RecordType + $.MessageID + $.ReceivedAt",
         "$.MessageID",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://account.postmarkapp.com/servers",
 )

@@ -8,35 +8,20 @@ without `$.signedAt`, which differs from attempt to attempt. The type is `$.even
 https://primer.io/docs/api-reference/get-started/webhooks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _VOLATILE = ("$.signedAt",)
-events = one_event(
-    id=first(field("$.eventId"), body_digest(*_VOLATILE)),
-    type=first(field("$.eventType"), fixed("unknown")),
-    account=field("$.notificationConfig.id"),
-    occurred_at=field("$.date"),
+events = kit.one_event(
+    id=kit.or_body("$.eventId", without=_VOLATILE),
+    type=kit.or_unknown("$.eventType"),
+    account="$.notificationConfig.id",
+    occurred_at="$.date",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.eventId", "$.date"),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.eventId", "$.date"),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.primer.io/developers/webhooks",
 )

@@ -6,38 +6,22 @@ The id is `X-Razorpay-Event-Id`, the same on every retry and not signed. The typ
 https://razorpay.com/docs/webhooks/validate-test/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-razorpay-signature")
+sign = kit.signer(scheme.sign, event_id="x-razorpay-event-id")
+events = kit.one_event(
+    id=kit.or_body("header x-razorpay-event-id"),
+    type=kit.or_unknown("$.event"),
+    account="$.account_id",
+    occurred_at="$.created_at",
 )
-
-scheme = Hmac(header="x-razorpay-signature")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-razorpay-event-id")
-events = one_event(
-    id=first(header("x-razorpay-event-id"), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.account_id"),
-    occurred_at=field("$.created_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.days(1),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="a day of failures",
-    identity=told_apart_by("header x-razorpay-event-id"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("header x-razorpay-event-id"),
     setup_url="https://dashboard.razorpay.com/app/webhooks",
 )

@@ -7,24 +7,17 @@ so. Of real-time endpoints, which Recall.ai sends itself, only what is signed th
 https://docs.recall.ai/docs/status-change-webhooks-setup-verification
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook", "svix"))
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.event"), fixed("unknown")),
-    occurred_at=first(field("$.data.status.created_at"), field("$.data.data.updated_at")),
+    type=kit.or_unknown("$.event"),
+    occurred_at=kit.first("$.data.status.created_at", "$.data.data.updated_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://us-west-2.recall.ai/dashboard/webhooks",
 )

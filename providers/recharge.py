@@ -9,59 +9,37 @@ the id. Without it two topics about the same charge may bring the same bytes, so
 https://developer.rechargepayments.com/2021-11/webhooks_overview
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Configured,
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    expect_match,
-    first,
-    fixed,
-    header,
-    header_of,
-    join,
-    keys_of,
-    one_event,
-    signer,
-    speller,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _TOPIC = "x-recharge-topic"
 _OLD = "x-recharge-hmac-sha256"
-_hex = speller("hex", 32)
-scheme = Hmac(
+_hex = kit.speller("hex", 32)
+scheme = kit.Hmac(
     header="x-recharge-webhook-signature",
     key="v1",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", tolerance=timedelta(hours=48)),
+    timestamp=kit.Timestamp(key="t", tolerance=kit.hours(48)),
 )
 
 
-def _resource(view: EventView) -> object:
+def _resource(view: kit.EventView) -> object:
     """The name of what the body holds."""
     return next(iter(view.data), None) if isinstance(view.data, dict) else None
 
 
-def _changed(view: EventView) -> object:
+def _changed(view: kit.EventView) -> object:
     held = view.data.get(_resource(view)) if isinstance(view.data, dict) else None
     return held.get("updated_at") if isinstance(held, dict) else None
 
 
-events = one_event(
-    id=first(join(header(_TOPIC), body_digest()), body_digest()),
-    type=first(header(_TOPIC), Extractor(_resource, "the name of what the body holds"), fixed("unknown")),
-    occurred_at=Extractor(_changed, "updated_at of what the body holds"),
+events = kit.one_event(
+    id=kit.or_body(kit.join(kit.header(_TOPIC), kit.body_digest())),
+    type=kit.or_unknown(kit.header(_TOPIC), kit.Extractor(_resource, "the name of what the body holds")),
+    occurred_at=kit.Extractor(_changed, "updated_at of what the body holds"),
 )
 
 
@@ -70,27 +48,26 @@ def _verify_any(delivery: Delivery, secrets: Sequence[str], now: datetime) -> No
     if scheme.header in delivery.headers:
         scheme.verify(delivery, secrets, now)
         return
-    keys = keys_of(secrets, "raw")
-    given = _hex.fold(header_of(delivery.headers, (_OLD,))[1])
+    keys = kit.keys_of(secrets, "raw")
+    given = _hex.fold(kit.header_of(delivery.headers, (_OLD,))[1])
     if given is None:
         raise Rejected(Reason.BAD_HEADER, f"header {_OLD} holds no digest in hex")
-    expect_match([given], (_hex.folded(sha256(key + delivery.body).digest()) for key in keys))
+    kit.expect_match([given], (_hex.folded(sha256(key + delivery.body).digest()) for key in keys))
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "recharge")
+@kit.with_options("recharge")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
     versions = given.choice("versions", ("timed", "any"))
-    given.done()
-    return Configured(
+    return kit.Configured(
         verify=scheme.verify if versions == "timed" else _verify_any,
         events=events,
-        sign=signer(scheme.sign, type=_TOPIC, default_type="charge/paid"),
-        sender=Sender(
+        sign=kit.signer(scheme.sign, type=_TOPIC, default_type="charge/paid"),
+        sender=kit.Sender(
             id_is_signed=False,
             body_is_unsigned=False,
-            retry_horizon=timedelta(days=3),
-            identity=told_apart_by(
+            retry_horizon=kit.days(3),
+            identity=kit.told_apart_by(
                 f"header {_TOPIC} + body",
                 "body",
                 because="the body says when its charge, order or subscription was changed",

@@ -9,40 +9,23 @@ https://docs.recurly.com/recurly-subscriptions/docs/webhooks
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
-_scheme = Hmac(
+_scheme = kit.Hmac(
     header="recurly-signature",
     separator=",",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(header="recurly-signature-time", unit="ms"),
+    timestamp=kit.Timestamp(header="recurly-signature-time", unit="ms"),
 )
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    former=(header("recurly-notification-id"),),
-    type=first(
-        join(field("$.object_type"), field("$.event_type"), by="."), field("$.event_type"), fixed("unknown")
-    ),
-    account=field("$.site_id"),
-    occurred_at=field("$.event_time"),
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    former=("header recurly-notification-id",),
+    type=kit.or_unknown(kit.join("$.object_type", "$.event_type", by="."), "$.event_type"),
+    account="$.site_id",
+    occurred_at="$.event_time",
 )
 
 
@@ -55,18 +38,17 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     _scheme.verify(delivery, secrets, now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     apart = _scheme.sign(body, secret, now, **options)
     return {"recurly-signature": f"{apart['recurly-signature-time']},{apart['recurly-signature']}"}
 
 
-sign = signer(_sign)
-
-sender = Sender(
+sign = kit.signer(_sign)
+sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.id", new_on_retry=("header recurly-notification-id",)),
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.id", new_on_retry=("header recurly-notification-id",)),
     tolerance=_scheme.tolerance,
     check_secret=_scheme.check_secret,
     setup_url="https://docs.recurly.com/recurly-subscriptions/docs/webhooks",

@@ -5,25 +5,15 @@ The id is the header `webhook-id`. The body is thin: `$.data.id` is what to ask 
 https://render.com/docs/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.data.serviceId"),
-    occurred_at=field("$.timestamp"),
+scheme = kit.StandardWebhooks(vendors=("webhook",))
+events = kit.one_event(
+    id=scheme.id, type=kit.or_unknown("$.type"), account="$.data.serviceId", occurred_at="$.timestamp"
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://dashboard.render.com/webhooks",
 )

@@ -7,24 +7,17 @@ by API. Only the end of a prediction is sent again after a failure.
 https://replicate.com/docs/topics/webhooks/verify-webhook
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("webhook",))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook",))
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.status"), fixed("unknown")),
-    occurred_at=first(field("$.completed_at"), field("$.started_at"), field("$.created_at")),
+    type=kit.or_unknown("$.status"),
+    occurred_at=kit.first("$.completed_at", "$.started_at", "$.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(1),
     setup_url="https://replicate.com/docs/topics/webhooks",
 )

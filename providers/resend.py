@@ -6,35 +6,15 @@ secret of its own.
 https://resend.com/docs/dashboard/webhooks/verify-webhooks-requests
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Sender,
-    StandardWebhooks,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-)
-
-scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-    occurred_at=field("$.created_at"),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("svix", "webhook"))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.type"), occurred_at="$.created_at")
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.days(3),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="five days of failures",
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://resend.com/webhooks",
 )

@@ -9,32 +9,18 @@ https://www.revenuecat.com/docs/integrations/webhooks#webhook-signature-verifica
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 _SIGNATURE = "x-revenuecat-webhook-signature"
-scheme = Token(header="authorization")
-_signed = Hmac(header=_SIGNATURE, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event.id"), body_digest()),
-    type=first(field("$.event.type"), fixed("unknown")),
-    account=field("$.event.app_id"),
-    occurred_at=field("$.event.event_timestamp_ms"),
+scheme = kit.Token(header="authorization")
+_signed = kit.Hmac(header=_SIGNATURE, key="v1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t"))
+events = kit.one_event(
+    id=kit.or_body("$.event.id"),
+    type=kit.or_unknown("$.event.type"),
+    account="$.event.app_id",
+    occurred_at="$.event.event_timestamp_ms",
 )
 
 
@@ -50,11 +36,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     return None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(hours=6),
-    identity=told_apart_by("$.event.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(6),
+    identity=kit.told_apart_by("$.event.id"),
     setup_url="https://app.revenuecat.com",
 )

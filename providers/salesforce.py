@@ -8,22 +8,12 @@ its type is the object's.
 https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_outboundmessaging.htm
 """
 
-from datetime import timedelta
 from hashlib import sha256
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
-from hookonce.providers.kit import (
-    UNREADABLE,
-    Sender,
-    path_secret,
-    text_of,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply, kit
 
-verify = path_secret.verify
-sign = path_secret.sign
 _NS: Final = "{http://soap.sforce.com/2005/09/outbound}"
 _TYPE: Final = "{http://www.w3.org/2001/XMLSchema-instance}type"
 _ENVELOPE: Final = (
@@ -35,7 +25,7 @@ _ENVELOPE: Final = (
 
 def events(delivery: Delivery) -> list[Event]:
     """The notifications, each an event. Raises: Rejected(bad_body)."""
-    text = text_of(delivery.body)
+    text = kit.text_of(delivery.body)
     if "<!" in text.replace("<![CDATA[", ""):
         raise Rejected(Reason.BAD_BODY, "the body declares entities, which Salesforce does not")
     try:
@@ -54,20 +44,17 @@ def _event(notification: ET.Element, account: str | None) -> Event:
     thing = notification.find(f"{_NS}sObject")
     raw = ET.tostring(notification)
     if not number or thing is None:
-        return Event(sha256(raw).hexdigest(), UNREADABLE, None, account, raw=raw)
+        return Event(sha256(raw).hexdigest(), kit.UNREADABLE, None, account, raw=raw)
     data = {each.tag.rpartition("}")[2]: each.text for each in thing}
     kind = thing.get(_TYPE, "sObject").rpartition(":")[2]
     return Event(number, kind or "sObject", data, account, raw=raw)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(path=True),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("xml Notification/Id"),
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("xml Notification/Id"),
     accepted=Reply(body=_ENVELOPE.encode(), content_type="text/xml"),
-    unauthenticated=True,
-    check_secret=path_secret.check_secret,
-    deliver=path_secret.deliver,
     setup_url="https://help.salesforce.com/s/articleView?id=platform.workflow_managing_outbound_messages.htm",
 )

@@ -8,49 +8,32 @@ signature again, for half an hour. A webhook may be set to any HTTP method; the 
 https://www.sanity.io/docs/content-lake/webhook-best-practices
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
+scheme = kit.Hmac(
     header="sanity-webhook-signature",
     key="v1",
     encoding="base64url",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", unit="ms", tolerance=None),
+    timestamp=kit.Timestamp(key="t", unit="ms", tolerance=None),
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="idempotency-key", type="sanity-operation", default_type="update")
-_operation = header("sanity-operation")
-events = one_event(
-    id=first(header("idempotency-key"), body_digest()),
-    type=first(join(_operation, field("$._type"), by="."), _operation, field("$._type"), fixed("unknown")),
-    account=header("sanity-project-id"),
-    occurred_at=first(header("sanity-transaction-time"), field("$._updatedAt")),
+sign = kit.signer(scheme.sign, event_id="idempotency-key", type="sanity-operation", default_type="update")
+_operation = kit.header("sanity-operation")
+events = kit.one_event(
+    id=kit.or_body("header idempotency-key"),
+    type=kit.or_unknown(kit.join(_operation, "$._type", by="."), _operation, "$._type"),
+    account="header sanity-project-id",
+    occurred_at=kit.first("header sanity-transaction-time", "$._updatedAt"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by(
         "header idempotency-key",
         "body",
         because="every delivery has the header; the page on signatures leaves it out",
     ),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
-    check_secret=scheme.check_secret,
     setup_url="https://www.sanity.io/manage",
 )

@@ -11,44 +11,28 @@ that fails often.
 https://docs.sentry.io/organization/integrations/integration-platform/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    SERVER_ERRORS,
-    Hmac,
-    Sender,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header=("sentry-hook-signature", "sentry-app-signature"))
+sign = kit.signer(
+    scheme.sign, event_id="request-id", type="sentry-hook-resource", default_type="installation"
 )
-
-scheme = Hmac(header=("sentry-hook-signature", "sentry-app-signature"))
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="request-id", type="sentry-hook-resource", default_type="installation")
-_resource = header("sentry-hook-resource")
-events = one_event(
-    id=first(header("request-id"), body_digest()),
-    type=first(join(_resource, field("$.action"), by="."), _resource, fixed("unknown")),
-    account=field("$.installation.uuid"),
-    occurred_at=header("sentry-hook-timestamp"),
-    read=any_body,
+_resource = kit.header("sentry-hook-resource")
+events = kit.one_event(
+    id=kit.or_body("header request-id"),
+    type=kit.or_unknown(kit.join(_resource, "$.action", by="."), _resource),
+    account="$.installation.uuid",
+    occurred_at="header sentry-hook-timestamp",
+    read=kit.any_body,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    retries_on=SERVER_ERRORS,
+    retry_horizon=kit.days(1),
+    retries_on=kit.SERVER_ERRORS,
     disables_after="repeated failures",
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "header request-id", "body", because="every event has the header; requests of UI components do not"
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://sentry.io/settings/developer-settings/",
 )

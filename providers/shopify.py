@@ -9,40 +9,25 @@ the shop's admin are signed with the shop's own key. Shopify waits 5 s and retri
 https://shopify.dev/docs/apps/build/webhooks/verify-deliveries
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Hmac,
-    Sender,
-    any_body,
-    body_digest,
-    first,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding="base64")
-verify = scheme.verify
-sign = signer(
+scheme = kit.Hmac(header=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding="base64")
+sign = kit.signer(
     scheme.sign, event_id="x-shopify-webhook-id", type="x-shopify-topic", default_type="orders/create"
 )
-events = one_event(
-    id=first(header("x-shopify-webhook-id", "shopify-webhook-id"), body_digest()),
-    type=header("x-shopify-topic", "shopify-topic"),
-    account=header("x-shopify-shop-domain", "shopify-shop-domain"),
-    occurred_at=header("x-shopify-triggered-at", "shopify-triggered-at"),
-    read=any_body,
+events = kit.one_event(
+    id=kit.or_body(kit.header("x-shopify-webhook-id", "shopify-webhook-id")),
+    type=kit.header("x-shopify-topic", "shopify-topic"),
+    account=kit.header("x-shopify-shop-domain", "shopify-shop-domain"),
+    occurred_at=kit.header("x-shopify-triggered-at", "shopify-triggered-at"),
+    read=kit.any_body,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(hours=48),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.hours(48),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="eight retries of one delivery that failed: the subscription is removed",
-    identity=told_apart_by("header x-shopify-webhook-id", "header shopify-webhook-id"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("header x-shopify-webhook-id", "header shopify-webhook-id"),
     setup_url="https://shopify.dev/docs/apps/build/webhooks/subscribe",
 )

@@ -19,58 +19,45 @@ tolerance in seconds }. id, type, account, occurred_at, volatile and period are 
 https://datatracker.ietf.org/doc/html/rfc8032
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookonce.providers.kit import Configured, Sender, any_body, body_digest, one_event, signer
-from hookonce.providers.kit.registry.declared_options import (
-    expect_ids_that_differ,
-    header_named,
-    id_is_covered,
-    id_place,
-    identity,
-    period,
-    place,
-    place_or_none,
-    volatile,
-)
-from hookonce.providers.kit.registry.key_pair_options import signed_scheme
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import kit
+
+declared = kit.declared_options
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
+def configure(options: Mapping[str, Any]) -> kit.Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "signed")
-    scheme = signed_scheme(given)
-    left_out = volatile(given, "volatile")
-    events = one_event(
-        id=id_place(given, "id", body_digest(*left_out)),
-        type=place(given, "type"),
-        account=place_or_none(given, "account"),
-        occurred_at=place_or_none(given, "occurred_at"),
-        read=any_body,
+    given = kit.Options(options, "signed")
+    scheme = kit.key_pair_options.signed_scheme(given)
+    left_out = declared.volatile(given, "volatile")
+    events = kit.one_event(
+        id=declared.id_place(given, "id", kit.body_digest(*left_out)),
+        type=declared.place(given, "type"),
+        account=declared.place_or_none(given, "account"),
+        occurred_at=declared.place_or_none(given, "occurred_at"),
+        read=kit.any_body,
     )
-    within = period(given, "period")
-    expect_ids_that_differ(given, "id", within)
+    within = declared.period(given, "period")
+    declared.expect_ids_that_differ(given, "id", within)
     given.done()
     template = str(scheme.signed)
-    return Configured(
-        verify=scheme.verify_by_set if scheme.jwks else scheme.verify,
-        sign=signer(scheme.sign, event_id=header_named(options["id"]), type=header_named(options["type"])),
+    return kit.Configured(
+        sign=kit.signer(
+            scheme.sign,
+            event_id=declared.header_named(options["id"]),
+            type=declared.header_named(options["type"]),
+        ),
         events=events,
-        sender=Sender(
-            id_is_signed=id_is_covered(options["id"], template),
+        sender=kit.Sender(
+            scheme=scheme,
+            id_is_signed=declared.id_is_covered(options["id"], template),
             signed_message=scheme.signed_message if "{params}" in template else None,
             signs_url="{url}" in template,
-            retry_horizon=None,
-            horizon_unknown="whoever sends decides",
-            identity=identity(given, "id", within),
-            tolerance=scheme.tolerance,
+            retry_horizon="whoever sends decides",
+            identity=declared.identity(given, "id", within),
             id_period=within,
             volatile=left_out,
-            fetches=(re.escape(scheme.jwks),) if scheme.jwks else (),
-            needs_secret=not scheme.jwks,
-            check_secret=scheme.check_secret,
         ),
     )

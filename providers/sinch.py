@@ -10,63 +10,37 @@ https://developers.sinch.com/docs/conversation/callbacks/#validating-callbacks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
 _HEADER = "x-sinch-webhook-signature"
-scheme = Hmac(
+scheme = kit.Hmac(
     header=_HEADER,
     encoding="base64",
     signed=f"{{body}}.{{header:{_HEADER}-nonce}}.{{timestamp}}",
-    timestamp=Timestamp(header=f"{_HEADER}-timestamp", tolerance=timedelta(days=1)),
+    timestamp=kit.Timestamp(header=f"{_HEADER}-timestamp", tolerance=kit.days(1)),
 )
-_numbers = Hmac(header="x-sinch-signature", hash="sha1")
-sign = signer(scheme.sign, event_id=f"{_HEADER}-nonce")
+_numbers = kit.Hmac(header="x-sinch-signature", hash="sha1")
+sign = kit.signer(scheme.sign, event_id=f"{_HEADER}-nonce")
 _report = "$.message_delivery_report"
 
 
-def _part(view: EventView) -> object:
+def _part(view: kit.EventView) -> object:
     """What the callback holds besides its envelope, which is texts: `message`, `message_delivery_report`."""
     held = view.data.items() if isinstance(view.data, dict) else ()
     return next((name for name, value in held if isinstance(value, dict)), None)
 
 
-_status = join(field(f"{_report}.message_id"), field(f"{_report}.status"))
-events = one_event(
-    id=first(
-        join(_status, field("$.event_time")),
-        _status,
-        field("$.message.id"),
-        field("$.event.id"),
-        field("$.eventId"),
-        body_digest(),
-    ),
+_status = kit.join(kit.field(f"{_report}.message_id"), kit.field(f"{_report}.status"))
+events = kit.one_event(
+    id=kit.or_body(kit.join(_status, "$.event_time"), _status, "$.message.id", "$.event.id", "$.eventId"),
     former=(_status,),
-    type=first(
-        field("$.trigger"),
-        field("$.eventType"),
-        field("$.type"),
-        Extractor(_part, "the part's name"),
-        fixed("callback"),
+    type=kit.first(
+        "$.trigger", "$.eventType", "$.type", kit.Extractor(_part, "the part's name"), kit.fixed("callback")
     ),
-    account=first(field("$.project_id"), field("$.projectId"), field("$.app_id")),
-    occurred_at=first(field("$.event_time"), field("$.accepted_time"), field("$.timestamp")),
+    account=kit.first("$.project_id", "$.projectId", "$.app_id"),
+    occurred_at=kit.first("$.event_time", "$.accepted_time", "$.timestamp"),
 )
 
 
@@ -76,18 +50,15 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_numbers if is_numbers else scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.message_delivery_report.message_id + $.message_delivery_report.status",
         "$.message.id",
         "$.event.id",
         "$.eventId",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.sinch.com",
 )

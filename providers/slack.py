@@ -10,50 +10,30 @@ https://docs.slack.dev/authentication/verifying-requests-from-slack
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    authentic_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    json_body,
-    one_event,
-    parse_json,
-    same_challenge,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-slack-signature",
     prefix="v0=",
     signed="v0:{timestamp}:{body}",
-    timestamp=Timestamp(header="x-slack-request-timestamp"),
+    timestamp=kit.Timestamp(header="x-slack-request-timestamp"),
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Slack sent
     if delivery.body[:1] in (b"{", b"["):
-        return json_body(delivery)
-    fields = form_body(delivery)
-    return parse_json(fields["payload"]) if "payload" in fields else fields
+        return kit.json_body(delivery)
+    fields = kit.form_body(delivery)
+    return kit.parse_json(fields["payload"]) if "payload" in fields else fields
 
 
-events = one_event(
-    id=first(field("$.event_id"), field("$.trigger_id"), body_digest()),
-    type=first(field("$.event.type"), field("$.command"), field("$.type"), fixed("unknown")),
-    account=first(field("$.team_id"), field("$.team.id")),
-    occurred_at=field("$.event_time"),
+events = kit.one_event(
+    id=kit.or_body("$.event_id", "$.trigger_id"),
+    type=kit.or_unknown("$.event.type", "$.command", "$.type"),
+    account=kit.first("$.team_id", "$.team.id"),
+    occurred_at="$.event_time",
     read=_read,
 )
 
@@ -67,22 +47,20 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a probe that Slack signed; None for anything else, forged probes included."""
     if b"url_verification" not in delivery.body and b"ssl_check" not in delivery.body:
         return None
-    probe = authentic_body(scheme.authentic, delivery, secrets, _read)
+    probe = kit.authentic_body(scheme.authentic, delivery, secrets, _read)
     if not isinstance(probe, dict):
         return None
     if probe.get("type") == "url_verification":
-        return same_challenge(probe.get("challenge"))
+        return kit.same_challenge(probe.get("challenge"))
     return Reply() if probe.get("ssl_check") == "1" else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     disables_after="an hour in which more than 95 % of the deliveries failed",
-    identity=told_apart_by("$.event_id", "$.payload.trigger_id", "$.trigger_id"),
-    tolerance=scheme.tolerance,
+    identity=kit.told_apart_by("$.event_id", "$.payload.trigger_id", "$.trigger_id"),
     accepted=_answer,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://api.slack.com/apps",
 )

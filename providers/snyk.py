@@ -7,35 +7,20 @@ account is the organisation.
 https://docs.snyk.io/snyk-api/snyk-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-hub-signature", prefix="sha256=")
+sign = kit.signer(scheme.sign, event_id="x-snyk-transport-id", type="x-snyk-event", default_type="ping/v0")
+events = kit.one_event(
+    id=kit.or_body("header x-snyk-transport-id"),
+    type=kit.or_unknown("header x-snyk-event"),
+    account="$.org.id",
+    occurred_at="header x-snyk-timestamp",
 )
-
-scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-snyk-transport-id", type="x-snyk-event", default_type="ping/v0")
-events = one_event(
-    id=first(header("x-snyk-transport-id"), body_digest()),
-    type=first(header("x-snyk-event"), fixed("unknown")),
-    account=field("$.org.id"),
-    occurred_at=header("x-snyk-timestamp"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("header x-snyk-transport-id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("header x-snyk-transport-id"),
     setup_url="https://docs.snyk.io/snyk-api/snyk-webhooks",
 )

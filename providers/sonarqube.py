@@ -7,41 +7,24 @@ gate. Nothing is tried again.
 https://docs.sonarsource.com/sonarqube-server/latest/project-administration/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+_status = kit.first("$.qualityGate.status", "$.status")
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown(kit.join(kit.fixed("quality_gate"), _status, by=".")),
+    account="$.project.key",
+    occurred_at=kit.first("$.changedAt", "$.analysedAt"),
 )
-
-scheme = Hmac(header="x-sonar-webhook-hmac-sha256")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_status = first(field("$.qualityGate.status"), field("$.status"))
-events = one_event(
-    id=body_digest(),
-    type=first(join(fixed("quality_gate"), _status, by="."), fixed("unknown")),
-    account=field("$.project.key"),
-    occurred_at=first(field("$.changedAt"), field("$.analysedAt")),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-sonar-webhook-hmac-sha256"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by(
         "$.changedAt",
         "$.taskId",
         "body",
         because="every payload says when the gate changed, or which analysis it is of",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://docs.sonarsource.com/sonarqube-server/latest/project-administration/webhooks/",
 )

@@ -7,40 +7,24 @@ the account the merchant. Eleven tries in 24 hours.
 https://developer.squareup.com/docs/webhooks/step3validate
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.event_id"),
+    type=kit.or_unknown("$.type"),
+    account=kit.first("$.merchant_id", "$.location_id"),
+    occurred_at="$.created_at",
 )
-
-scheme = Hmac(header="x-square-hmacsha256-signature", encoding="base64", signed="{url}{body}")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event_id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(field("$.merchant_id"), field("$.location_id")),
-    occurred_at=field("$.created_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-square-hmacsha256-signature", encoding="base64", signed="{url}{body}"),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.event_id",
         "body",
         because="every event has an id; the body of the page on signatures is none",
         new_on_retry=("header square-retry-number",),
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://developer.squareup.com/apps",
 )

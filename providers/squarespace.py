@@ -6,35 +6,16 @@ retries, after which the subscription is removed.
 https://developers.squarespace.com/webhooks/overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.topic"), account="$.websiteId", occurred_at="$.createdOn"
 )
-
-scheme = Hmac(header="squarespace-signature", secret="hex")  # noqa: S106  a codec's name
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.topic"), fixed("unknown")),
-    account=field("$.websiteId"),
-    occurred_at=field("$.createdOn"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="squarespace-signature", secret="hex"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
+    retry_horizon=kit.days(3),
     disables_after="several failures",
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://developers.squarespace.com/webhooks/overview",
 )

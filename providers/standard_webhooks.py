@@ -9,47 +9,27 @@ unless said otherwise.
 https://www.standardwebhooks.com
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
-from hookonce.providers.kit import (
-    CODECS,
-    Configured,
-    Sender,
-    StandardWebhooks,
-    any_body,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-)
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import kit
 
-_type = first(field("$.type"), field("$.event_type"), fixed("unknown"))
-_time = first(field("$.timestamp"), header("webhook-timestamp", "svix-timestamp"))
+_type = kit.or_unknown("$.type", "$.event_type")
+_time = kit.first("$.timestamp", kit.header("webhook-timestamp", "svix-timestamp"))
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "standard_webhooks")
-    codec = given.choice("secret", ("whsec", *CODECS))
+@kit.with_options("standard_webhooks")
+def configure(given: kit.Options) -> kit.Configured:
+    """Make the provider with a source's options."""
+    codec = given.choice("secret", ("whsec", *kit.CODECS))
     tolerance = given.seconds("tolerance", 300)
-    given.done()
-    scheme = StandardWebhooks(secret=codec, tolerance=timedelta(seconds=tolerance))
-    return Configured(
-        verify=scheme.verify,
-        sign=signer(scheme.sign),
-        events=one_event(id=scheme.id, type=_type, occurred_at=_time, read=any_body),
-        sender=Sender(
+    scheme = kit.StandardWebhooks(secret=codec, tolerance=timedelta(seconds=tolerance))
+    return kit.Configured(
+        events=kit.one_event(id=scheme.id, type=_type, occurred_at=_time, read=kit.any_body),
+        sender=kit.Sender(
+            scheme=scheme,
             id_is_signed=True,
             retry_horizon=timedelta(days=5),
             disables_after="what its sender decides, mostly days of failures",
-            identity=scheme.identity,
-            tolerance=scheme.tolerance,
-            check_secret=scheme.check_secret,
             setup_url="https://www.standardwebhooks.com",
         ),
     )

@@ -6,54 +6,34 @@ a notification was made is new each time. The type is the incident's status behi
 https://support.atlassian.com/statuspage/docs/enable-webhook-notifications/
 """
 
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import kit
 
-scheme = Token(path=True)
-verify = scheme.verify
-sign = signer(scheme.sign)
+scheme = kit.Token(path=True)
 _MADE = "$.meta.generated_at"
-_update = field("$.component_update.id")
-_changed = field("$.incident.updated_at")
-events = one_event(
-    id=first(
-        join(field("$.incident.id"), field("$.incident.incident_updates[0].id"), _changed),
-        join(fixed("component_update"), _update),
-        body_digest(_MADE),
+_update = kit.field("$.component_update.id")
+_changed = kit.field("$.incident.updated_at")
+events = kit.one_event(
+    id=kit.first(
+        kit.join("$.incident.id", "$.incident.incident_updates[0].id", _changed),
+        kit.join(kit.fixed("component_update"), _update),
+        kit.body_digest(_MADE),
     ),
-    type=first(
-        join(fixed("incident"), field("$.incident.status"), by="."),
-        when_matches(_update, ".*", fixed("component_update")),
-        fixed("unknown"),
+    type=kit.or_unknown(
+        kit.join(kit.fixed("incident"), "$.incident.status", by="."),
+        kit.when_matches(_update, ".*", kit.fixed("component_update")),
     ),
-    account=field("$.page.id"),
-    occurred_at=first(_changed, field("$.component_update.created_at")),
+    account="$.page.id",
+    occurred_at=kit.first(_changed, "$.component_update.created_at"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.incident.id + $.incident.incident_updates[0].id + $.incident.updated_at",
         "$.component_update.id",
         new_on_retry=(_MADE,),
     ),
     volatile=(_MADE,),
-    unauthenticated=True,
-    check_secret=scheme.check_secret,
-    deliver=scheme.deliver,
     setup_url="https://support.atlassian.com/statuspage/docs/enable-webhook-notifications/",
 )

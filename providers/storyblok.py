@@ -6,34 +6,14 @@ is part of the id. Storyblok does not try again, and wants an answer of 2xx with
 https://www.storyblok.com/docs/concepts/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="webhook-signature", hash="sha1")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.action"), fixed("unknown")),
-    account=field("$.space_id"),
-)
-
-sender = Sender(
+events = kit.one_event(id=kit.body_digest(), type=kit.or_unknown("$.action"), account="$.space_id")
+sender = kit.Sender(
+    scheme=kit.Hmac(header="webhook-signature", hash="sha1"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://app.storyblok.com/",
 )

@@ -7,37 +7,21 @@ entries have their own ids.
 https://docs.strapi.io/cms/backend-customization/webhooks
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
 _TYPE = "x-strapi-event"
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.event"), header(_TYPE), fixed("unknown")),
-    occurred_at=field("$.createdAt"),
+events = kit.one_event(
+    id=kit.body_digest(), type=kit.or_unknown("$.event", kit.header(_TYPE)), occurred_at="$.createdAt"
 )
-configure = token_sender(
+configure = kit.token_sender(
     "strapi",
     "bearer",
     events=events,
-    wrap=lambda sign: signer(sign, type=_TYPE, default_type="entry.create"),
-    sender=Sender(
+    wrap=lambda sign: kit.signer(sign, type=_TYPE, default_type="entry.create"),
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=timedelta(hours=1),
-        identity=told_apart_by(
+        retry_horizon=kit.hours(1),
+        identity=kit.told_apart_by(
             "$.createdAt", "body", because="every body has the millisecond at which it was made"
         ),
         setup_url="https://docs.strapi.io/cms/backend-customization/webhooks",

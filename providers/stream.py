@@ -7,38 +7,22 @@ and bodies with a Content-Encoding are refused before anything is checked. What 
 https://getstream.io/chat/docs/python/webhooks_overview/
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-signature")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-webhook-id")
-events = one_event(
-    id=first(header("x-webhook-id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=header("x-api-key"),
-    occurred_at=field("$.created_at"),
+scheme = kit.Hmac(header="x-signature")
+sign = kit.signer(scheme.sign, event_id="x-webhook-id")
+events = kit.one_event(
+    id=kit.or_body("header x-webhook-id"),
+    type=kit.or_unknown("$.type"),
+    account="header x-api-key",
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
-        "header x-webhook-id",
-        "$.created_at",
-        new_on_retry=("header x-webhook-attempt",),
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
+        "header x-webhook-id", "$.created_at", new_on_retry=("header x-webhook-attempt",)
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.getstream.io",
 )

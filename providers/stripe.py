@@ -9,28 +9,13 @@ endpoint and the CLI have secrets of their own. The id is `$.id`, the same on ev
 https://docs.stripe.com/webhooks/signature
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Hmac,
-    Sender,
-    Timestamp,
-    field,
-    first,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(
+    header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t")
 )
-
-scheme = Hmac(header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=field("$.id"),
-    type=field("$.type"),
-    account=first(field("$.account"), field("$.context")),
-    occurred_at=field("$.created"),
+events = kit.one_event(
+    id="$.id", type="$.type", account=kit.first("$.account", "$.context"), occurred_at="$.created"
 )
 
 
@@ -42,16 +27,15 @@ def check_secret(secret: str) -> None:
         raise ValueError(msg)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    retries_on=UNSUCCESSFUL,
+    retry_horizon=kit.days(3),
+    retries_on=kit.UNSUCCESSFUL,
     disables_after="days of failures",
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "$.id", new_on_retry=("signed time",), known_from="https://docs.stripe.com/webhooks/signature"
     ),
-    tolerance=scheme.tolerance,
     volatile=("$.pending_webhooks",),
-    check_secret=check_secret,
     setup_url="https://dashboard.stripe.com/webhooks",
 )

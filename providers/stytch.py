@@ -6,25 +6,18 @@ none. One secret per endpoint; `$.project_id` tells live and test projects apart
 https://stytch.com/docs/guides/webhooks/overview
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("svix", "webhook"))
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.event_type"), field("$.action"), fixed("unknown")),
-    account=field("$.project_id"),
-    occurred_at=field("$.timestamp"),
+    type=kit.or_unknown("$.event_type", "$.action"),
+    account="$.project_id",
+    occurred_at="$.timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://stytch.com/dashboard/webhooks",
 )

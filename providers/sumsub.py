@@ -8,33 +8,21 @@ https://docs.sumsub.com/docs/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hookonce.providers import Delivery
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, kit
 
 _HEADER = "x-payload-digest"
-scheme = Hmac(header=_HEADER)
+scheme = kit.Hmac(header=_HEADER)
 _by_length = {
-    40: Hmac(header=_HEADER, hash="sha1"),
-    128: Hmac(header=_HEADER, hash="sha512"),
+    40: kit.Hmac(header=_HEADER, hash="sha1"),
+    128: kit.Hmac(header=_HEADER, hash="sha512"),
 }
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.clientId"),
-    occurred_at=first(field("$.createdAtMs"), field("$.createdAt")),
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown("$.type"),
+    account="$.clientId",
+    occurred_at=kit.first("$.createdAtMs", "$.createdAt"),
 )
 
 
@@ -44,16 +32,15 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     _by_length.get(len(given), scheme).verify(delivery, secrets, now)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         "$.createdAtMs + $.type",
         "$.createdAt + $.type",
         "body",
         because="every webhook says in milliseconds when it was made",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://cockpit.sumsub.com/checkus/devSpace/webhooks",
 )

@@ -9,21 +9,9 @@ by an inbox. Older servers do not name the hook: the type is then told by what t
 https://supabase.com/docs/guides/auth/auth-hooks
 """
 
-from datetime import timedelta
 from typing import Final
 
-from hookonce.providers import Reply
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Sender,
-    StandardWebhooks,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-)
+from hookonce.providers import Reply, kit
 
 _MARKS: Final = {
     "sms": "send-sms",
@@ -39,26 +27,21 @@ def _forms(secret: str) -> tuple[str, ...]:
     return tuple(part.strip().removeprefix("v1,") for part in secret.split("|"))
 
 
-def _kind(view: EventView) -> str | None:
+def _kind(view: kit.EventView) -> str | None:
     keys = view.data if isinstance(view.data, dict) else {}
     return next((kind for mark, kind in _MARKS.items() if mark in keys), None)
 
 
-scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("webhook",), forms=_forms)
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.metadata.name"), Extractor(_kind, "the body's keys"), fixed("auth-hook")),
-    occurred_at=field("$.metadata.time"),
+    type=kit.first("$.metadata.name", kit.Extractor(_kind, "the body's keys"), kit.fixed("auth-hook")),
+    occurred_at="$.metadata.time",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(minutes=5),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.minutes(5),
     accepted=Reply(body=b"{}", content_type="application/json"),
-    check_secret=scheme.check_secret,
     setup_url="https://supabase.com/dashboard/project/_/auth/hooks",
 )

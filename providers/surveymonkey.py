@@ -6,29 +6,13 @@ id is `$.event_id`. The URL is asked by HEAD when the webhook is made.
 https://api.surveymonkey.com/v3/docs#webhook-callbacks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    answer_head,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(header="sm-signature", hash="sha1", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.event_id"), body_digest()),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=field("$.resources.survey_id"),
-    occurred_at=field("$.event_datetime"),
+events = kit.one_event(
+    id=kit.or_body("$.event_id"),
+    type=kit.or_unknown("$.event_type"),
+    account="$.resources.survey_id",
+    occurred_at="$.event_datetime",
 )
 
 
@@ -39,11 +23,11 @@ def check_secret(secret: str) -> None:
         raise ValueError(msg)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="sm-signature", hash="sha1", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.event_id"),
-    check_secret=check_secret,
-    handshake=answer_head,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.event_id"),
+    handshake=kit.answer_head,
     setup_url="https://developer.surveymonkey.com/apps/",
 )

@@ -9,27 +9,18 @@ Svix tries for a little more than a day.
 https://docs.svix.com/receiving/verifying-payloads/how
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, header, one_event, signer
-
-scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
+scheme = kit.StandardWebhooks(vendors=("svix", "webhook"))
+events = kit.one_event(
     id=scheme.id,
-    type=first(field("$.type"), field("$.event_type"), field("$.eventType"), fixed("unknown")),
-    occurred_at=first(
-        field("$.timestamp"), field("$.created_at"), header("svix-timestamp", "webhook-timestamp")
-    ),
+    type=kit.or_unknown("$.type", "$.event_type", "$.eventType"),
+    occurred_at=kit.first("$.timestamp", "$.created_at", kit.header("svix-timestamp", "webhook-timestamp")),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.days(3),
     methods=("POST", "PUT"),
-    check_secret=scheme.check_secret,
     setup_url="https://docs.svix.com/receiving/introduction",
 )

@@ -6,34 +6,18 @@ hour, an hour, six hours and a day. A webhook without a signing secret is not si
 https://tally.so/help/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.eventId"),
+    type=kit.or_unknown("$.eventType"),
+    account="$.data.formId",
+    occurred_at="$.createdAt",
 )
-
-scheme = Hmac(header="tally-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.eventId"), body_digest()),
-    type=first(field("$.eventType"), fixed("unknown")),
-    account=field("$.data.formId"),
-    occurred_at=field("$.createdAt"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="tally-signature", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("$.eventId"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("$.eventId"),
     setup_url="https://tally.so/dashboard",
 )

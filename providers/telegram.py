@@ -8,40 +8,27 @@ https://core.telegram.org/bots/api#setwebhook
 """
 
 import re
-from datetime import timedelta
 
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Sender,
-    Token,
-    field,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Token(header="x-telegram-bot-api-secret-token")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _FORM = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
-def _part(view: EventView) -> object:
+def _part(view: kit.EventView) -> object:
     """The name of what was updated."""
     names = view.data if isinstance(view.data, dict) else {}
     return next((name for name in names if name != "update_id"), None)
 
 
-def _date(view: EventView) -> object:
+def _date(view: kit.EventView) -> object:
     part = view.data.get(_part(view)) if isinstance(view.data, dict) else None
     return part.get("date") if isinstance(part, dict) else None
 
 
-events = one_event(
-    id=field("$.update_id"),
-    type=Extractor(_part, "the update's part", put=lambda data, kind: {**data, kind: {}}),
-    occurred_at=Extractor(_date, "the date of the update's part"),
+events = kit.one_event(
+    id="$.update_id",
+    type=kit.Extractor(_part, "the update's part", put=lambda data, kind: {**data, kind: {}}),
+    occurred_at=kit.Extractor(_date, "the date of the update's part"),
 )
 
 
@@ -53,11 +40,10 @@ def check_secret(secret: str) -> None:
         )
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(header="x-telegram-bot-api-secret-token"),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.update_id"),
-    check_secret=check_secret,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.update_id"),
     setup_url="https://core.telegram.org/bots/api#setwebhook",
 )

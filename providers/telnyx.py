@@ -7,49 +7,26 @@ times, then the failover URL. Meeting bots sign with another header and are not 
 https://developers.telnyx.com/development/api-fundamentals/webhooks/receiving-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Timestamp,
-    any_body,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.public_key_signature import Signed
-
-scheme = Signed(
-    header="telnyx-signature-ed25519",
-    algorithm="ed25519",
-    signed="{timestamp}|{body}",
-    timestamp=Timestamp(header="telnyx-timestamp"),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
 _VOLATILE = ("$.meta.attempt",)
-events = one_event(
-    id=first(field("$.data.id"), body_digest(*_VOLATILE)),
-    type=first(field("$.data.event_type"), field("$.CallStatus"), fixed("unknown")),
-    account=first(
-        field("$.data.payload.connection_id"),
-        field("$.data.payload.messaging_profile_id"),
-        field("$.AccountSid"),
-    ),
-    occurred_at=field("$.data.occurred_at"),
-    read=any_body,
+events = kit.one_event(
+    id=kit.or_body("$.data.id", without=_VOLATILE),
+    type=kit.or_unknown("$.data.event_type", "$.CallStatus"),
+    account=kit.first("$.data.payload.connection_id", "$.data.payload.messaging_profile_id", "$.AccountSid"),
+    occurred_at="$.data.occurred_at",
+    read=kit.any_body,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Signed(
+        header="telnyx-signature-ed25519",
+        algorithm="ed25519",
+        signed="{timestamp}|{body}",
+        timestamp=kit.Timestamp(header="telnyx-timestamp"),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$.data.id"),
-    tolerance=scheme.tolerance,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$.data.id"),
     volatile=_VOLATILE,
-    check_secret=scheme.check_secret,
     setup_url="https://portal.telnyx.com",
 )

@@ -6,36 +6,20 @@ is the user, or the app. Retries for up to 72 hours.
 https://developers.tiktok.com/doc/webhooks-verification
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.digest("$.content", "$.user_openid", "$.create_time", "$.event"),
+    type=kit.or_unknown("$.event"),
+    account=kit.first("$.user_openid", "$.client_key"),
+    occurred_at="$.create_time",
 )
-
-scheme = Hmac(header="tiktok-signature", key="s", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=digest(field("$.content"), field("$.user_openid"), field("$.create_time"), field("$.event")),
-    type=first(field("$.event"), fixed("unknown")),
-    account=first(field("$.user_openid"), field("$.client_key")),
-    occurred_at=field("$.create_time"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(
+        header="tiktok-signature", key="s", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t")
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=72),
-    identity=told_apart_by("$.create_time + $.event + $.content"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(72),
+    identity=kit.told_apart_by("$.create_time + $.event + $.content"),
     setup_url="https://developers.tiktok.com/apps",
 )

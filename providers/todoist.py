@@ -6,35 +6,20 @@ installed the app, `$.user_id` says whose. Todoist tries three more times, every
 https://developer.todoist.com/api/v1/#tag/Webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Hmac(header="x-todoist-hmac-sha256", encoding="base64")
+sign = kit.signer(scheme.sign, event_id="x-todoist-delivery-id")
+events = kit.one_event(
+    id=kit.or_body("header x-todoist-delivery-id"),
+    type=kit.or_unknown("$.event_name"),
+    account="$.user_id",
+    occurred_at="$.triggered_at",
 )
-
-scheme = Hmac(header="x-todoist-hmac-sha256", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-todoist-delivery-id")
-events = one_event(
-    id=first(header("x-todoist-delivery-id"), body_digest()),
-    type=first(field("$.event_name"), fixed("unknown")),
-    account=field("$.user_id"),
-    occurred_at=field("$.triggered_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("header x-todoist-delivery-id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("header x-todoist-delivery-id"),
     setup_url="https://app.todoist.com/app/settings/integrations/app-management",
 )

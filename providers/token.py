@@ -25,58 +25,48 @@ https://datatracker.ietf.org/doc/html/rfc7617
 from collections.abc import Mapping
 from typing import Any
 
-from hookonce.providers.kit import Configured, Sender, any_body, data_digest, one_event, signer
-from hookonce.providers.kit.registry.challenge_option import challenge
-from hookonce.providers.kit.registry.declared_options import (
-    expect_ids_that_differ,
-    header_named,
-    id_place,
-    identity,
-    period,
-    place,
-    place_or_none,
-    token_scheme,
-    volatile,
-)
-from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.registry.token_sender import by_token
+from hookonce.providers import kit
+
+declared = kit.declared_options
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
+def configure(options: Mapping[str, Any]) -> kit.Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "token")
-    scheme = token_scheme(given)
-    left_out = volatile(given, "volatile")
+    given = kit.Options(options, "token")
+    scheme = declared.token_scheme(given)
+    left_out = declared.volatile(given, "volatile")
     changing = (*left_out, scheme.field) if scheme.field else left_out
-    id_at = id_place(
-        given, "id", data_digest(*changing)
+    id_at = declared.id_place(
+        given, "id", kit.data_digest(*changing)
     )  # of what was read, so that a form loses its token too
-    events = one_event(
+    events = kit.one_event(
         id=id_at,
-        type=place(given, "type"),
-        account=place_or_none(given, "account"),
-        occurred_at=place_or_none(given, "occurred_at"),
-        read=any_body,
+        type=declared.place(given, "type"),
+        account=declared.place_or_none(given, "account"),
+        occurred_at=declared.place_or_none(given, "occurred_at"),
+        read=kit.any_body,
     )
-    handshake = challenge(given, "challenge", None if options.get("id") == "fingerprint" else id_at, scheme)
-    within = period(given, "period")
-    expect_ids_that_differ(given, "id", within, _proof(options))
+    handshake = kit.challenge(
+        given, "challenge", None if options.get("id") == "fingerprint" else id_at, scheme
+    )
+    within = declared.period(given, "period")
+    declared.expect_ids_that_differ(given, "id", within, _proof(options))
     given.done()
-    return by_token(
+    return kit.by_token(
         scheme,
         events=events,
-        sender=Sender(
+        sender=kit.Sender(
             id_is_signed=False,
-            body_is_unsigned=True,
-            retry_horizon=None,
-            horizon_unknown="whoever sends decides",
-            identity=identity(given, "id", within),
+            retry_horizon="whoever sends decides",
+            identity=declared.identity(given, "id", within),
             id_period=within,
             volatile=changing,
             handshake=handshake,
         ),
-        wrap=lambda sign: signer(
-            sign, event_id=header_named(options["id"]), type=header_named(options["type"])
+        wrap=lambda sign: kit.signer(
+            sign,
+            event_id=declared.header_named(options["id"]),
+            type=declared.header_named(options["type"]),
         ),
     )
 

@@ -12,63 +12,48 @@ from datetime import datetime
 from typing import Unpack
 from urllib.parse import urlencode
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Sender,
-    SignOptions,
-    field,
-    first,
-    form_body,
-    join,
-    json_in_form,
-    one_event,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.public_key_signature import Signed
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
 
 def _payload(delivery: Delivery) -> bytes:
-    fields = form_body(delivery)
+    fields = kit.form_body(delivery)
     if "payload" not in fields:
         raise Rejected(Reason.BAD_BODY, "the form has no field 'payload'")
     return fields["payload"].encode()
 
 
-scheme = Signed(header="signature", algorithm="rsa-sha1", signed=_payload)
-verify = scheme.verify
+scheme = kit.Signed(header="signature", algorithm="rsa-sha1", signed=_payload)
 sign = scheme.sign
-_build = field("$.id")
-_state = first(field("$.state"), field("$.status_message"))
-_time = first(field("$.finished_at"), field("$.started_at"))
-events = one_event(
-    id=first(join(_build, _state, _time), join(_build, _state), _build),
-    type=first(field("$.state"), field("$.status_message"), field("$.type")),
-    account=first(field("$.repository.id"), field("$.repository.name")),
+_build = kit.field("$.id")
+_state = kit.first("$.state", "$.status_message")
+_time = kit.first("$.finished_at", "$.started_at")
+events = kit.one_event(
+    id=kit.first(kit.join(_build, _state, _time), kit.join(_build, _state), _build),
+    type=kit.first("$.state", "$.status_message", "$.type"),
+    account=kit.first("$.repository.id", "$.repository.name"),
     occurred_at=_time,
-    read=json_in_form("payload"),
+    read=kit.json_in_form("payload"),
 )
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """The form that Travis would send with the JSON `body`; a form is sent as it is."""
     form = body if body.startswith(b"payload=") else urlencode({"payload": body}).encode()
     headers = {"content-type": "application/x-www-form-urlencoded", **sign(form, secret, now, **options)}
     return Delivery(options.get("method", "POST"), options.get("url", ""), headers, form)
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
     signed_in_parts=True,
     body_is_unsigned=False,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.payload.id + $.payload.state + $.payload.finished_at",
         "$.payload.id + $.payload.state + $.payload.started_at",
         "$.payload.id + $.payload.state",
     ),
     max_body=5 << 20,  # it is parsed before it is known to be genuine
-    check_secret=scheme.check_secret,
-    deliver=deliver,
     setup_url="https://docs.travis-ci.com/user/notifications/#configuring-webhook-notifications",
 )

@@ -7,37 +7,20 @@ within minutes; a reply of 410 deletes the webhook, so no error of ours has that
 https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    answer_head,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.action.id"),
+    type=kit.or_unknown("$.action.type"),
+    account=kit.first("$.model.id", "$.webhook.id"),
+    occurred_at="$.action.date",
 )
-
-scheme = Hmac(header="x-trello-webhook", hash="sha1", encoding="base64", signed="{body}{url}")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.action.id"), body_digest()),
-    type=first(field("$.action.type"), fixed("unknown")),
-    account=first(field("$.model.id"), field("$.webhook.id")),
-    occurred_at=field("$.action.date"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-trello-webhook", hash="sha1", encoding="base64", signed="{body}{url}"),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon=timedelta(hours=1),
-    identity=told_apart_by("$.action.id"),
-    check_secret=scheme.check_secret,
-    handshake=answer_head,
+    retry_horizon=kit.hours(1),
+    identity=kit.told_apart_by("$.action.id"),
+    handshake=kit.answer_head,
     setup_url="https://trello.com/power-ups/admin",
 )

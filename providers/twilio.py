@@ -15,54 +15,26 @@ https://www.twilio.com/docs/usage/webhooks/webhooks-security
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Final, Unpack
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    FORM,
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    SignOptions,
-    body_digest,
-    data_digest,
-    expect_hash,
-    field,
-    first,
-    fixed,
-    header,
-    headers_of,
-    join,
-    json_or_form,
-    many_events,
-    one_event,
-    one_of_two,
-    query_as_form,
-    told_apart_by,
-    url_parameter,
-    verify_at_any_port,
-    when_matches,
-    with_and_without_port,
-    with_parameter,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-_old = Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
-_new = Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
+_old = kit.Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
+_new = kit.Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
 _HASH: Final = "bodySHA256"
 _SETTINGS: Final = re.compile(r"(?:.*,)?\s*algorithm\s*=\s*(\w+)\s*(?:,.*)?")
 
-_message = field("$.MessageSid")
-_call = field("$.CallSid")
-_sid = first(_message, _call)
-_status = first(field("$.MessageStatus"), field("$.CallStatus"))
-_kind = first(field("$.EventType"), fixed("onMessageAdded"))
-_number = field("$.SequenceNumber")
-_recording = field("$.RecordingStatus")
-_named = first(
-    when_matches(_call, ".+", fixed("call")), when_matches(_message, ".+", fixed("message")), fixed("unknown")
+_message = kit.field("$.MessageSid")
+_call = kit.field("$.CallSid")
+_sid = kit.first(_message, _call)
+_status = kit.first("$.MessageStatus", "$.CallStatus")
+_kind = kit.first("$.EventType", kit.fixed("onMessageAdded"))
+_number = kit.field("$.SequenceNumber")
+_recording = kit.field("$.RecordingStatus")
+_named = kit.or_unknown(
+    kit.when_matches(_call, ".+", kit.fixed("call")), kit.when_matches(_message, ".+", kit.fixed("message"))
 )
 _CALLS: Final = frozenset(
     {"AccountSid", "ApplicationSid", "CallSid", "OutgoingApplicationSid", "ParentCallSid", "TrunkSid"}
@@ -73,115 +45,112 @@ _ABOUT_ELSE: Final = re.compile(
 _ASKED: Final = ("Digits", "FinishedOnKey")
 
 
-def _names(view: EventView) -> tuple[str, ...]:
+def _names(view: kit.EventView) -> tuple[str, ...]:
     return tuple(view.data) if isinstance(view.data, dict) else ()
 
 
-def _only_a_call(view: EventView) -> object:
+def _only_a_call(view: kit.EventView) -> object:
     """The call, of what names nothing else: no conference, stream, recording, transcription, queue or other leg."""
     others = (name for name in _names(view) if name not in _CALLS and _ABOUT_ELSE.fullmatch(name))
     return None if next(others, None) else _call.get(view)
 
 
-def _call_that_got_a_status(view: EventView) -> object:
+def _call_that_got_a_status(view: kit.EventView) -> object:
     """The call, of what tells its status and brings no answer of the caller's."""
     return None if set(_ASKED) & set(_names(view)) else _only_a_call(view)
 
 
-def _happened(view: EventView) -> object:
+def _happened(view: kit.EventView) -> object:
     """What happened, in the word that one subscribes to: `participant-join`, `stream-started`."""
     name = next((name for name in _names(view) if name.endswith("Event") and name != "Event"), None)
     return view.data[name] if name else None
 
 
-_status_of_call = Extractor(_call_that_got_a_status, "$.CallSid")
-_token = header("i-twilio-idempotency-token")
-_former = first(
+_status_of_call = kit.Extractor(_call_that_got_a_status, "$.CallSid")
+_token = kit.header("i-twilio-idempotency-token")
+_former = kit.or_body(
     _token,
-    join(_sid, _status, _number),
-    join(field("$.RecordingSid"), _recording),
-    when_matches(_status, "in-progress", body_digest()),
-    join(_sid, _status),
-    when_matches(_kind, "onMessageAdded", _sid),
-    body_digest(),
+    kit.join(_sid, _status, _number),
+    kit.join("$.RecordingSid", _recording),
+    kit.when_matches(_status, "in-progress", kit.body_digest()),
+    kit.join(_sid, _status),
+    kit.when_matches(_kind, "onMessageAdded", _sid),
 )
-_one = one_event(
-    id=first(
+_one = kit.one_event(
+    id=kit.first(
         _token,
-        join(_message, field("$.MessageStatus")),
-        join(field("$.RecordingSid"), _recording),
-        when_matches(
-            first(field("$.CallStatus"), fixed("none")),
+        kit.join(_message, "$.MessageStatus"),
+        kit.join("$.RecordingSid", _recording),
+        kit.when_matches(
+            kit.first("$.CallStatus", kit.fixed("none")),
             "(?!in-progress|none).+",
-            first(
-                join(_status_of_call, field("$.CallStatus"), _number),
-                join(_status_of_call, field("$.CallStatus")),
+            kit.first(
+                kit.join(_status_of_call, "$.CallStatus", _number), kit.join(_status_of_call, "$.CallStatus")
             ),
         ),
-        when_matches(
-            first(field("$.CallStatus"), fixed("none")), "none", Extractor(_only_a_call, "$.CallSid")
+        kit.when_matches(
+            kit.first("$.CallStatus", kit.fixed("none")), "none", kit.Extractor(_only_a_call, "$.CallSid")
         ),
-        when_matches(_kind, "onMessageAdded", _message),
-        data_digest(),
+        kit.when_matches(_kind, "onMessageAdded", _message),
+        kit.data_digest(),
     ),
     former=(_former,),
-    type=first(
-        Extractor(_happened, "what happened"),
-        join(fixed("recording"), _recording, by="-"),
-        join(fixed("transcription"), field("$.TranscriptionStatus"), by="-"),
+    type=kit.first(
+        kit.Extractor(_happened, "what happened"),
+        kit.join(kit.fixed("recording"), _recording, by="-"),
+        kit.join(kit.fixed("transcription"), "$.TranscriptionStatus", by="-"),
         _status,
-        field("$.EventType"),
-        field("$.SmsStatus"),
+        "$.EventType",
+        "$.SmsStatus",
         _named,
     ),
-    account=field("$.AccountSid"),
-    read=json_or_form,
+    account="$.AccountSid",
+    read=kit.json_or_form,
 )
-_many = many_events(items="$", id=field("$.id"), type=field("$.type"), occurred_at=field("$.time"))
-events = one_of_two(_one, _many, when=lambda delivery: delivery.body[:1] == b"[")
+_many = kit.many_events(items="$", id="$.id", type="$.type", occurred_at="$.time")
+events = kit.one_of_two(_one, _many, when=lambda delivery: delivery.body[:1] == b"[")
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if it is signed with one of `secrets` under its URL. Raises: Rejected."""
     named = _SETTINGS.fullmatch(delivery.headers.get("x-twilio-webhooks-signature-settings", ""))
     scheme = _new if named and named[1].upper() == "HMAC_SHA256" else _old
-    is_hashed = url_parameter(delivery.url, _HASH) is not None
+    is_hashed = kit.url_parameter(delivery.url, _HASH) is not None
     signed = replace(delivery, body=b"") if is_hashed else delivery
-    verify_at_any_port(scheme.verify, signed, secrets, now)
-    expect_hash(delivery, _HASH)
+    kit.verify_at_any_port(scheme.verify, signed, secrets, now)
+    kit.expect_hash(delivery, _HASH)
 
 
 def _signed(delivery: Delivery) -> bytes:
     """Return what was signed, the URL without its port; by GET the fields were in it and nowhere else."""
     is_url = delivery.body == delivery.url.partition("?")[2].encode("utf-8", "surrogatepass")
-    is_hashed = url_parameter(delivery.url, _HASH) is not None
+    is_hashed = kit.url_parameter(delivery.url, _HASH) is not None
     body = b"" if is_url or is_hashed else delivery.body
-    return _new.signed_message(replace(delivery, url=with_and_without_port(delivery.url)[0], body=body))
+    return _new.signed_message(replace(delivery, url=kit.with_and_without_port(delivery.url)[0], body=body))
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """What Twilio would send: a form, or JSON with its hash in the URL."""
-    kind = FORM
+    kind = kit.FORM
     params = body
     url = options.get("url", "")
     if body[:1] in {b"{", b"["}:
         kind = "application/json"
         params = b""
-        url = with_parameter(url, _HASH, sha256(body).hexdigest())
+        url = kit.with_parameter(url, _HASH, sha256(body).hexdigest())
     headers = {"content-type": kind} | _old.sign(params, secret, now, url=url)
     return Delivery("POST", url, headers, body)
 
 
-sign = headers_of(deliver)
-
-sender = Sender(
+sign = kit.headers_of(deliver)
+sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=False,
     signs_url=True,
     signed_message=_signed,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     retries_on=(),
-    identity=told_apart_by(
+    identity=kit.told_apart_by(
         "header i-twilio-idempotency-token",
         "$.MessageSid + $.MessageStatus",
         "$.CallSid + $.CallStatus + $.SequenceNumber",
@@ -195,7 +164,6 @@ sender = Sender(
     accepted=Reply(body=b"<Response/>", content_type="text/xml; charset=utf-8"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     check_secret=_old.check_secret,
-    deliver=deliver,
-    decode=query_as_form,
+    decode=kit.query_as_form,
     setup_url="https://console.twilio.com/",
 )

@@ -8,38 +8,20 @@ ids are signed. Inbound Parse is another webhook.
 https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
 """
 
-from datetime import timedelta
-
-from hookonce.providers.kit import (
-    UNSUCCESSFUL,
-    Sender,
-    Timestamp,
-    field,
-    many_events,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.public_key_signature import Signed
+from hookonce.providers import kit
 
 _HEADER = "x-twilio-email-event-webhook"
-scheme = Signed(
-    header=f"{_HEADER}-signature",
-    algorithm="ecdsa-sha256",
-    signed="{timestamp}{body}",
-    timestamp=Timestamp(header=f"{_HEADER}-timestamp", tolerance=timedelta(hours=25)),
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = many_events(
-    items="$", id=field("$.sg_event_id"), type=field("$.event"), occurred_at=field("$.timestamp")
-)
-
-sender = Sender(
+events = kit.many_events(items="$", id="$.sg_event_id", type="$.event", occurred_at="$.timestamp")
+sender = kit.Sender(
+    scheme=kit.Signed(
+        header=f"{_HEADER}-signature",
+        algorithm="ecdsa-sha256",
+        signed="{timestamp}{body}",
+        timestamp=kit.Timestamp(header=f"{_HEADER}-timestamp", tolerance=kit.hours(25)),
+    ),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    retries_on=UNSUCCESSFUL,
-    identity=told_apart_by("$[*].sg_event_id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(1),
+    retries_on=kit.UNSUCCESSFUL,
+    identity=kit.told_apart_by("$[*].sg_event_id"),
     setup_url="https://app.sendgrid.com/settings/mail_settings",
 )

@@ -9,45 +9,25 @@ https://dev.twitch.tv/docs/eventsub/handling-webhook-events/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    Timestamp,
-    authentic_body,
-    echo,
-    field,
-    first,
-    header,
-    json_body,
-    json_paths,
-    many_events,
-    one_event,
-    one_of_two,
-    signer,
-    told_apart_by,
-    whole,
-)
+from hookonce.providers import Delivery, Reply, kit
 
 _KIND = "twitch-eventsub-message-type"
 _TYPE = "twitch-eventsub-subscription-type"
-scheme = Hmac(
+scheme = kit.Hmac(
     header="twitch-eventsub-message-signature",
     prefix="sha256=",
     signed="{header:twitch-eventsub-message-id}{timestamp}{body}",
-    timestamp=Timestamp(
-        header="twitch-eventsub-message-timestamp", unit="iso", tolerance=timedelta(minutes=10)
+    timestamp=kit.Timestamp(
+        header="twitch-eventsub-message-timestamp", unit="iso", tolerance=kit.minutes(10)
     ),
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="twitch-eventsub-message-id", type=_TYPE, default_type="channel.follow")
+sign = kit.signer(
+    scheme.sign, event_id="twitch-eventsub-message-id", type=_TYPE, default_type="channel.follow"
+)
 
 
-def _other(view: EventView) -> object:
+def _other(view: kit.EventView) -> object:
     said = view.whole if isinstance(view.whole, dict) else {}
     kind = view.delivery.headers.get(_KIND, "revocation")
     return None if "event" in said or "events" in said or kind == "notification" else kind
@@ -57,42 +37,42 @@ def _is_batch(delivery: Delivery) -> bool:
     """By the body alone, since the header of the type is not signed."""
     if b"drop.entitlement.grant" not in delivery.body or b'"events"' not in delivery.body:
         return False
-    data = json_body(delivery)
-    return json_paths.find(data, ("subscription", "type")) == "drop.entitlement.grant" and "events" in data
+    data = kit.json_body(delivery)
+    return (
+        kit.json_paths.find(data, ("subscription", "type")) == "drop.entitlement.grant" and "events" in data
+    )
 
 
-_message = Extractor(_other, "the message's type")
-_time = header("twitch-eventsub-message-timestamp")
-_one = one_event(
-    id=header("twitch-eventsub-message-id"),
-    type=first(_message, field("$.subscription.type"), header(_TYPE)),
-    account=field("$.subscription.condition.broadcaster_user_id"),
+_message = kit.Extractor(_other, "the message's type")
+_time = kit.header("twitch-eventsub-message-timestamp")
+_one = kit.one_event(
+    id="header twitch-eventsub-message-id",
+    type=kit.first(_message, "$.subscription.type", kit.header(_TYPE)),
+    account="$.subscription.condition.broadcaster_user_id",
     occurred_at=_time,
 )
-_many = many_events(
+_many = kit.many_events(
     items="$.events",
-    id=field("$.id"),
-    type=first(_message, whole("$.subscription.type")),
-    account=field("$.data.organization_id"),
+    id="$.id",
+    type=kit.first(_message, kit.whole("$.subscription.type")),
+    account="$.data.organization_id",
     occurred_at=_time,
 )
-events = one_of_two(_one, _many, when=_is_batch)
+events = kit.one_of_two(_one, _many, when=_is_batch)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge that Twitch signed; None for anything else."""
     if delivery.headers.get(_KIND) != "webhook_callback_verification":
         return None
-    challenge = json_paths.find(authentic_body(scheme.authentic, delivery, secrets), ("challenge",))
-    return echo(challenge) if isinstance(challenge, str) else None
+    challenge = kit.json_paths.find(kit.authentic_body(scheme.authentic, delivery, secrets), ("challenge",))
+    return kit.echo(challenge) if isinstance(challenge, str) else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by("$.events[*].id", "header twitch-eventsub-message-id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by("$.events[*].id", "header twitch-eventsub-message-id"),
     setup_url="https://dev.twitch.tv/console",
 )

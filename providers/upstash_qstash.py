@@ -8,41 +8,26 @@ type of its own.
 https://upstash.com/docs/qstash/howto/signature
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    any_body_or_none,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-)
-from hookonce.providers.kit.schemes.jwt import Jwt
-
-scheme = Jwt(
+scheme = kit.Jwt(
     header="upstash-signature",
     issuers=("Upstash",),
     body_hash=("body", "base64url"),
     url=("sub", "plain"),
     needs=("exp", "nbf"),
-    leeway=timedelta(seconds=5),
+    leeway=kit.seconds(5),
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="upstash-message-id")
+sign = kit.signer(scheme.sign, event_id="upstash-message-id")
 
 
-events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=any_body_or_none)
-
-sender = Sender(
+events = kit.one_event(id="header upstash-message-id", type=kit.fixed("message"), read=kit.any_body_or_none)
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
     signs_url=True,
-    retry_horizon=None,
-    horizon_unknown="whoever publishes a message chooses how often, and the pauses, of a day each at most",
-    identity=told_apart_by("header upstash-message-id"),
-    tolerance=scheme.tolerance,
+    retry_horizon="whoever publishes a message chooses how often, and the pauses, of a day each at most",
+    identity=kit.told_apart_by("header upstash-message-id"),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
-    check_secret=scheme.check_secret,
     setup_url="https://console.upstash.com/qstash",
 )

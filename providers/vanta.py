@@ -5,23 +5,13 @@ The id is the header `svix-id`. The body does not tell the account: give each it
 https://developer.vanta.com/docs/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
-
-scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=scheme.id,
-    type=first(field("$.type"), fixed("unknown")),
-)
-
-sender = Sender(
+scheme = kit.StandardWebhooks(vendors=("svix", "webhook"))
+events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.type"))
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=scheme.identity,
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
     setup_url="https://developer.vanta.com/docs/webhooks",
 )

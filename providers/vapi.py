@@ -8,25 +8,22 @@ inbox can't answer them: have those sent to your own server.
 https://docs.vapi.ai/server-url/server-authentication
 """
 
-from hookonce.providers.kit import Sender, body_digest, field, first, fixed, one_event, told_apart_by
-from hookonce.providers.kit.registry.token_sender import token_sender
+from hookonce.providers import kit
 
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.message.type"), fixed("unknown")),
-    account=field("$.message.call.orgId"),
-    occurred_at=field("$.message.timestamp"),
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown("$.message.type"),
+    account="$.message.call.orgId",
+    occurred_at="$.message.timestamp",
 )
-configure = token_sender(
+configure = kit.token_sender(
     "vapi",
     "header:X-Vapi-Secret",
     events=events,
-    sender=Sender(
+    sender=kit.Sender(
         id_is_signed=False,
-        body_is_unsigned=True,
-        retry_horizon=None,
-        horizon_unknown="not known: no statement of its own is at hand",
-        identity=told_apart_by(
+        retry_horizon="not known: no statement of its own is at hand",
+        identity=kit.told_apart_by(
             "$.message.timestamp",
             "body",
             because="most messages have their time; others tell the state of a call, each once",

@@ -7,36 +7,19 @@ of type `unknown`, known by its fingerprint.
 https://vercel.com/docs/webhooks/webhooks-api
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    any_body_or_none,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.type"),
+    account=kit.first("$.payload.team.id", "$.payload.user.id"),
+    occurred_at="$.createdAt",
+    read=kit.any_body_or_none,
 )
-
-scheme = Hmac(header="x-vercel-signature", hash="sha1")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(field("$.payload.team.id"), field("$.payload.user.id")),
-    occurred_at=field("$.createdAt"),
-    read=any_body_or_none,
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-vercel-signature", hash="sha1"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("$.id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://vercel.com/dashboard/settings/webhooks",
 )

@@ -7,38 +7,20 @@ type is `decision.approved` and its like, of the other webhooks what they are ca
 https://devdocs.veriff.com/docs/hmac-authentication-and-endpoint-security
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header=("x-hmac-signature", "vrf-hmac-signature"))
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(
-        join(fixed("decision"), field("$.verification.status"), by="."),
-        field("$.eventType"),
-        field("$.action"),
-        fixed("unknown"),
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown(
+        kit.join(kit.fixed("decision"), "$.verification.status", by="."), "$.eventType", "$.action"
     ),
-    occurred_at=first(field("$.verification.decisionTime"), field("$.time")),
+    occurred_at=kit.first("$.verification.decisionTime", "$.time"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header=("x-hmac-signature", "vrf-hmac-signature")),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by(
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by(
         "$.verification.attemptId + $.verification.decisionTime",
         "$.time + $.attemptId",
         "$.attemptId + $.code",
@@ -46,6 +28,5 @@ sender = Sender(
         "body",
         because="an attempt is started, submitted and decided once, and a decision made anew says when",
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://station.veriff.com/",
 )

@@ -7,36 +7,20 @@ is called. The answer to `conversation_started`, a welcome, is not sent from her
 https://developers.viber.com/docs/api/rest-bot-api/#callbacks
 """
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-viber-content-signature")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_kind, _token = field("$.event"), field("$.message_token")
-_user = first(field("$.user_id"), field("$.sender.id"), field("$.user.id"))
-events = one_event(
-    id=first(join(_kind, _token, _user), join(_kind, _token), body_digest()),
-    type=first(_kind, fixed("unknown")),
+_kind, _token = kit.field("$.event"), kit.field("$.message_token")
+_user = kit.first("$.user_id", "$.sender.id", "$.user.id")
+events = kit.one_event(
+    id=kit.or_body(kit.join(_kind, _token, _user), kit.join(_kind, _token)),
+    type=kit.or_unknown(_kind),
     account=_user,
-    occurred_at=field("$.timestamp"),
+    occurred_at="$.timestamp",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-viber-content-signature"),
     id_is_signed=True,
-    retry_horizon=None,
-    horizon_unknown="not known: no statement of its own is at hand",
-    identity=told_apart_by("$.event + $.message_token"),
-    check_secret=scheme.check_secret,
+    retry_horizon="not known: no statement of its own is at hand",
+    identity=kit.told_apart_by("$.event + $.message_token"),
     setup_url="https://partners.viber.com/",
 )

@@ -9,42 +9,21 @@ older SMS API signs with `sig` in the parameters and is not taken.
 https://developer.vonage.com/en/getting-started/concepts/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.message_uuid", "$.status"), "$.message_uuid", kit.join("$.uuid", "$.status")),
+    type=kit.first("$.status", "$.message_type", "$.channel", kit.fixed("inbound")),
+    account=kit.first(kit.claim("api_key"), "$.api_key", kit.claim("application_id")),
+    occurred_at="$.timestamp",
 )
-from hookonce.providers.kit.schemes.jwt import Jwt, claim
-
-scheme = Jwt(
-    issuers=("Vonage",), body_hash=("payload_hash", "hex"), needs=("iat",), max_age=timedelta(minutes=5)
-)
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=first(
-        join(field("$.message_uuid"), field("$.status")),
-        field("$.message_uuid"),
-        join(field("$.uuid"), field("$.status")),
-        body_digest(),
+sender = kit.Sender(
+    scheme=kit.Jwt(
+        issuers=("Vonage",), body_hash=("payload_hash", "hex"), needs=("iat",), max_age=kit.minutes(5)
     ),
-    type=first(field("$.status"), field("$.message_type"), field("$.channel"), fixed("inbound")),
-    account=first(claim("api_key"), field("$.api_key"), claim("application_id")),
-    occurred_at=field("$.timestamp"),
-)
-
-sender = Sender(
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.message_uuid + $.status",
         "$.message_uuid",
         "$.uuid + $.status",
@@ -52,7 +31,5 @@ sender = Sender(
         new_on_retry=("claim jti",),
         known_from="https://developer.vonage.com/en/getting-started/concepts/webhooks",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.nexmo.com/settings",
 )

@@ -8,49 +8,31 @@ minute of receipt. Webex does not try again, and switches a webhook off after 10
 https://developer.webex.com/docs/webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(header="x-spark-signature", hash="sha1")
-verify = scheme.verify
-sign = signer(scheme.sign)
-_resource = field("$.resource")
-_event = field("$.event")
-_key = (_resource, _event, field("$.data.id"))
-events = one_event(
-    id=first(
-        join(*_key, field("$.data.updated")),
-        when_matches(
-            join(_resource, _event), "(?:messages|attachmentActions):(?:created|deleted)", join(*_key)
+_resource = kit.field("$.resource")
+_event = kit.field("$.event")
+_key = (_resource, _event, kit.field("$.data.id"))
+events = kit.one_event(
+    id=kit.first(
+        kit.join(*_key, "$.data.updated"),
+        kit.when_matches(
+            kit.join(_resource, _event), "(?:messages|attachmentActions):(?:created|deleted)", kit.join(*_key)
         ),
     ),
-    undated=body_digest(),
-    former=(join(*_key),),
-    type=first(join(_resource, _event, by="."), _event, fixed("unknown")),
-    account=field("$.orgId"),
-    occurred_at=first(field("$.data.updated"), field("$.data.created")),
+    undated=kit.body_digest(),
+    former=(kit.join(*_key),),
+    type=kit.or_unknown(kit.join(_resource, _event, by="."), _event),
+    account="$.orgId",
+    occurred_at=kit.first("$.data.updated", "$.data.created"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-spark-signature", hash="sha1"),
     id_is_signed=True,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     retries_on=(),
     disables_after="a hundred failures within five minutes",
-    identity=told_apart_by("$.resource + $.event + $.data.id", "receipt"),
-    id_period=timedelta(minutes=1),
-    check_secret=scheme.check_secret,
+    identity=kit.told_apart_by("$.resource + $.event + $.data.id", "receipt"),
+    id_period=kit.minutes(1),
     setup_url="https://developer.webex.com/docs/webhooks",
 )

@@ -9,45 +9,27 @@ The type is `$.triggerType`, the account the site. Three retries, ten minutes ap
 https://developers.webflow.com/data/docs/working-with-webhooks
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Attempts,
-    Hmac,
-    Sender,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
-
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-webflow-signature",
     signed="{timestamp}:{body}",
-    timestamp=Timestamp(header="x-webflow-timestamp", unit="any", written="ms"),
+    timestamp=kit.Timestamp(header="x-webflow-timestamp", unit="any", written="ms"),
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    attempts=Attempts(scheme.signed_at, within=timedelta(minutes=11)),
-    former=(body_digest(),),
-    type=first(field("$.triggerType"), fixed("unknown")),
-    account=first(field("$.payload.siteId"), field("$.site")),
-    occurred_at=first(field("$.payload.submittedAt"), field("$.payload.lastUpdated")),
+events = kit.one_event(
+    id=kit.body_digest(),
+    attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(11)),
+    former=(kit.body_digest(),),
+    type=kit.or_unknown("$.triggerType"),
+    account=kit.first("$.payload.siteId", "$.site"),
+    occurred_at=kit.first("$.payload.submittedAt", "$.payload.lastUpdated"),
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=3),
-    identity=told_apart_by(
+    retry_horizon=kit.hours(3),
+    identity=kit.told_apart_by(
         "signed period", known_from="https://developers.webflow.com/data/docs/working-with-webhooks"
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
     setup_url="https://webflow.com/dashboard",
 )

@@ -8,49 +8,31 @@ and the time of its update are the event, or the entry that was deleted; anythin
 https://www.w3.org/TR/websub/
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
-from hookonce.providers import Delivery, Rejected, Reply
-from hookonce.providers.kit import (
-    Configured,
-    Hmac,
-    Sender,
-    any_body_or_none,
-    body_digest,
-    echo,
-    field,
-    first,
-    fixed,
-    join,
-    one_event,
-    query_parameter,
-    signer,
-    subscribed,
-    told_apart_by,
-)
-from hookonce.providers.kit.reading.xml_body import parse_xml, text_at
-from hookonce.providers.kit.registry.options import Options
+from hookonce.providers import Delivery, Rejected, Reply, kit
 
 _HEADER: Final = "x-hub-signature"
 _ATOM: Final = "{http://www.w3.org/2005/Atom}"
 _DELETED: Final = "{http://purl.org/atompub/tombstones/1.0}deleted-entry"
 _YOUTUBE: Final = "{http://www.youtube.com/xml/schemas/2015}"
-_SHA256 = Hmac(header=_HEADER, prefix="sha256=")
+_SHA256 = kit.Hmac(header=_HEADER, prefix="sha256=")
 _SCHEMES: Final = {
-    "sha1": Hmac(header=_HEADER, prefix="sha1=", hash="sha1"),
+    "sha1": kit.Hmac(header=_HEADER, prefix="sha1=", hash="sha1"),
     "sha256": _SHA256,
-    "sha512": Hmac(header=_HEADER, prefix="sha512=", hash="sha512"),
+    "sha512": kit.Hmac(header=_HEADER, prefix="sha512=", hash="sha512"),
 }
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  what a hub passes on
     """Return what an Atom feed of one entry says, beside all of it; any other body as it is."""
     if not delivery.body.lstrip().startswith(b"<"):
-        return any_body_or_none(delivery)
+        return kit.any_body_or_none(delivery)
     try:
-        feed = parse_xml(delivery.body)
+        feed = kit.xml_body.parse_xml(delivery.body)
     except Rejected:
         return None
     said: dict[str, Any] = {"xml": delivery.body.decode("utf-8", "replace")}
@@ -61,58 +43,56 @@ def _read(delivery: Delivery) -> Any:  # noqa: ANN401  what a hub passes on
         return said | {"deleted": gone[0].get("ref"), "when": gone[0].get("when")}
     names = {"id": f"{_ATOM}id", "updated": f"{_ATOM}updated", "title": f"{_ATOM}title"}
     names |= {"channel": f"{_YOUTUBE}channelId", "video": f"{_YOUTUBE}videoId"}
-    return said | {name: text_at(entries[0], path) for name, path in names.items()}
+    return said | {name: kit.xml_body.text_at(entries[0], path) for name, path in names.items()}
 
 
-events = one_event(
-    id=first(
-        join(field("$.id"), field("$.updated")), join(field("$.deleted"), field("$.when")), body_digest()
-    ),
-    type=first(join(fixed("deleted"), first(field("$.deleted")), by="."), fixed("updated")),
-    account=field("$.channel"),
-    occurred_at=first(field("$.updated"), field("$.when")),
+events = kit.one_event(
+    id=kit.or_body(kit.join("$.id", "$.updated"), kit.join("$.deleted", "$.when")),
+    type=kit.first(kit.join(kit.fixed("deleted"), kit.first("$.deleted"), by="."), kit.fixed("updated")),
+    account="$.channel",
+    occurred_at=kit.first("$.updated", "$.when"),
     read=_read,
 )
 
 
-def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
-    """Accept `delivery` by the hash that its signature names, if it is one of three. Raises: Rejected."""
-    named = delivery.headers.get(_HEADER, "").partition("=")[0]
-    _SCHEMES.get(named, _SHA256).verify(delivery, secrets, now)
+@dataclass(frozen=True)
+class WebSub:
+    """The sender, with the topics of which subscriptions are confirmed."""
+
+    topics: Sequence[str]
+    events = events
+    sign = staticmethod(kit.signer(_SHA256.sign, content="application/atom+xml"))
+    sender = kit.Sender(
+        scheme=_SHA256,
+        id_is_signed=True,
+        retry_horizon=kit.days(1),
+        identity=kit.told_apart_by(
+            "xml updated",
+            "body",
+            because="an entry that is deleted, and a content that is no feed, is as it is",
+        ),
+        setup_url="https://pubsubhubbub.appspot.com/subscribe",
+    )
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+        """Accept `delivery` by the hash that its signature names, if it is one of three. Raises: Rejected."""
+        named = delivery.headers.get(_HEADER, "").partition("=")[0]
+        _SCHEMES.get(named, _SHA256).verify(delivery, secrets, now)
+
+    def handshake(self, delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+        """Confirm a subscription that is wanted; 404 to other questions of a hub, None for anything else."""
+        if kit.query_parameter(delivery, "hub.mode") is None:
+            return None
+        reply = kit.subscribed(delivery, secrets)
+        if reply is not None and kit.query_parameter(delivery, "hub.topic") in self.topics:
+            reply = kit.echo(kit.query_parameter(delivery, "hub.challenge"))
+        return reply if reply is not None and reply.body else Reply(status=404)
 
 
-def configure(options: Mapping[str, Any]) -> Configured:
-    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
-    given = Options(options, "websub")
+@kit.with_options("websub")
+def configure(given: kit.Options) -> WebSub:
+    """Make the provider with a source's options."""
     topics = given.take("topics", [])
     if not isinstance(topics, list) or not all(isinstance(topic, str) and topic for topic in topics):
         given.mistakes.append(f"topics is {topics!r}, expected a list of URLs")
-    given.done()
-
-    def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
-        """Confirm a subscription that is wanted; 404 to other questions of a hub, None for anything else."""
-        if query_parameter(delivery, "hub.mode") is None:
-            return None
-        reply = subscribed(delivery, secrets)
-        if reply is not None and query_parameter(delivery, "hub.topic") in topics:
-            reply = echo(query_parameter(delivery, "hub.challenge"))
-        return reply if reply is not None and reply.body else Reply(status=404)
-
-    return Configured(
-        verify=verify,
-        sign=signer(_SHA256.sign, content="application/atom+xml"),
-        events=events,
-        sender=Sender(
-            id_is_signed=True,
-            body_is_unsigned=False,
-            retry_horizon=timedelta(days=1),
-            identity=told_apart_by(
-                "xml updated",
-                "body",
-                because="an entry that is deleted, and a content that is no feed, is as it is",
-            ),
-            check_secret=_SHA256.check_secret,
-            handshake=handshake,
-            setup_url="https://pubsubhubbub.appspot.com/subscribe",
-        ),
-    )
+    return WebSub(topics)

@@ -7,35 +7,20 @@ new subscription is tried with `X-Test-Notification: true`; that is an event too
 https://docs.wise.com/guides/developer/webhooks/event-handling
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
+scheme = kit.Signed(header="x-signature-sha256", algorithm="rsa-sha256")
+sign = kit.signer(scheme.sign, event_id="x-delivery-id")
+events = kit.one_event(
+    id=kit.or_body("header x-delivery-id"),
+    type=kit.or_unknown("$.event_type"),
+    account=kit.first("$.data.resource.profile_id", "$.subscription_id"),
+    occurred_at="$.sent_at",
 )
-from hookonce.providers.kit.schemes.public_key_signature import Signed
-
-scheme = Signed(header="x-signature-sha256", algorithm="rsa-sha256")
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-delivery-id")
-events = one_event(
-    id=first(header("x-delivery-id"), body_digest()),
-    type=first(field("$.event_type"), fixed("unknown")),
-    account=first(field("$.data.resource.profile_id"), field("$.subscription_id")),
-    occurred_at=field("$.sent_at"),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=14),
-    identity=told_apart_by("header x-delivery-id"),
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(14),
+    identity=kit.told_apart_by("header x-delivery-id"),
     setup_url="https://docs.wise.com/guides/developer/webhooks",
 )

@@ -10,62 +10,44 @@ https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and
 
 import json
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit import (
-    Attempts,
-    Extractor,
-    Sender,
-    SignOptions,
-    digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    parse_json,
-    signature_in_body,
-    told_apart_by,
-    when_matches,
-)
-from hookonce.providers.kit.crypto.jws import make
-from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers import Delivery, Reason, Rejected, kit
 
-scheme = Jwt(header="", algorithms=("RS256",), needs=("exp",), leeway=timedelta(seconds=10))
-verify = scheme.verify
-sign = signature_in_body.sign
+scheme = kit.Jwt(header="", algorithms=("RS256",), needs=("exp",), leeway=kit.seconds(10))
+sign = kit.signature_in_body.sign
 
 
 def _read(delivery: Delivery) -> dict[str, Any]:
     """What the token says, its inner texts read. Raises: Rejected(bad_body)."""
     said = scheme.token(delivery).claims.get("data")
-    data = parse_json(said) if isinstance(said, str) else said
+    data = kit.parse_json(said) if isinstance(said, str) else said
     if not isinstance(data, dict):
         raise Rejected(Reason.BAD_BODY, "the token has no data")
     inner = data.get("data")
     with suppress(Rejected):
-        data["data"] = parse_json(inner) if isinstance(inner, str) else inner
+        data["data"] = kit.parse_json(inner) if isinstance(inner, str) else inner
     return data
 
 
-_content = digest(field("$.eventType"), field("$.instanceId"), field("$.data"))
-_signed_at = Extractor(lambda view: scheme.token(view.delivery).claims.get("iat"), "the token's iat")
-events = one_event(
-    id=field("$.data.id"),
+_content = kit.digest("$.eventType", "$.instanceId", "$.data")
+_signed_at = kit.Extractor(lambda view: scheme.token(view.delivery).claims.get("iat"), "the token's iat")
+events = kit.one_event(
+    id="$.data.id",
     undated=_content,
-    attempts=Attempts(_signed_at, within=timedelta(seconds=90)),
-    former=(when_matches(first(field("$.data.id"), fixed("none")), "none", _content),),
-    type=first(field("$.eventType"), fixed("unknown")),
-    account=field("$.instanceId"),
-    occurred_at=field("$.data.eventTime"),
+    attempts=kit.Attempts(_signed_at, within=kit.seconds(90)),
+    former=(kit.when_matches(kit.first("$.data.id", kit.fixed("none")), "none", _content),),
+    type=kit.or_unknown("$.eventType"),
+    account="$.instanceId",
+    occurred_at="$.data.eventTime",
     read=_read,
 )
 
 
-def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """The token that Wix would send of `body`. Raises: ValueError for a key that can't sign."""
-    given = signature_in_body.json_or_empty(body)
+    given = kit.signature_in_body.json_or_empty(body)
     data = {
         "eventType": options.get("type") or "test",
         "instanceId": "hookonce",
@@ -73,20 +55,18 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
     }
     if isinstance(given, dict) and "eventType" in given:
         data |= given | {"data": json.dumps(given.get("data"))}
-    token = make({**scheme.claims(body, now), "data": json.dumps(data)}, secret, "RS256")
+    token = kit.jws.make({**scheme.claims(body, now), "data": json.dumps(data)}, secret, "RS256")
     return Delivery("POST", options.get("url", ""), {"content-type": "text/plain"}, token.encode())
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
         "claim data.data.id",
         "signed period",
         known_from="https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/about-webhooks",
     ),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
-    deliver=deliver,
     setup_url="https://manage.wix.com/account/custom-apps",
 )

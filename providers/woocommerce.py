@@ -11,37 +11,21 @@ https://woocommerce.com/document/webhooks/
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    join,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-wc-webhook-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(
+scheme = kit.Hmac(header="x-wc-webhook-signature", encoding="base64")
+sign = kit.signer(
     scheme.sign, event_id="x-wc-webhook-delivery-id", type="x-wc-webhook-topic", default_type="order.updated"
 )
-_delivery = header("x-wc-webhook-delivery-id")
-events = one_event(
-    id=first(
-        when_matches(_delivery, "[0-9a-f]{32,}", join(_delivery, body_digest())), _delivery, body_digest()
+_delivery = kit.header("x-wc-webhook-delivery-id")
+events = kit.one_event(
+    id=kit.or_body(
+        kit.when_matches(_delivery, "[0-9a-f]{32,}", kit.join(_delivery, kit.body_digest())), _delivery
     ),
-    type=first(header("x-wc-webhook-topic"), fixed("unknown")),
-    account=header("x-wc-webhook-source"),
-    occurred_at=first(field("$.date_modified_gmt"), field("$.date_created_gmt")),
+    type=kit.or_unknown("header x-wc-webhook-topic"),
+    account="header x-wc-webhook-source",
+    occurred_at=kit.first("$.date_modified_gmt", "$.date_created_gmt"),
 )
 _PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 
@@ -52,13 +36,12 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     return Reply() if not signed and _PING.fullmatch(delivery.body.strip()) else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(hours=1),
+    retry_horizon=kit.hours(1),
     retries_on=(),
     disables_after="five failures in a row",
-    identity=told_apart_by("header x-wc-webhook-delivery-id"),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    identity=kit.told_apart_by("header x-wc-webhook-delivery-id"),
     setup_url="https://woocommerce.com/document/webhooks/",
 )

@@ -6,50 +6,35 @@ allows three minutes between signing and checking. Six retries in three days.
 https://workos.com/docs/events/data-syncing/webhooks
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    Timestamp,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="workos-signature",
     key="v1",
     signed="{timestamp}.{body}",
-    timestamp=Timestamp(key="t", unit="ms", tolerance=timedelta(minutes=3)),
+    timestamp=kit.Timestamp(key="t", unit="ms", tolerance=kit.minutes(3)),
 )
-verify = scheme.verify
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
     signed = scheme.sign(body, secret, now, **options)
     return {name: value.replace(",", ", ") for name, value in signed.items()}
 
 
-sign = signer(_sign)
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.event"), fixed("unknown")),
-    account=first(field("$.data.organization_id"), field("$.data.directory_id")),
-    occurred_at=field("$.created_at"),
+sign = kit.signer(_sign)
+events = kit.one_event(
+    id=kit.or_body("$.id"),
+    type=kit.or_unknown("$.event"),
+    account=kit.first("$.data.organization_id", "$.data.directory_id"),
+    occurred_at="$.created_at",
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=3),
-    identity=told_apart_by("$.id"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
+    retry_horizon=kit.days(3),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.workos.com/webhooks",
 )

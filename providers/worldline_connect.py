@@ -8,66 +8,46 @@ https://docs.connect.worldline-solutions.com/documentation/webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    SignOptions,
-    body_digest,
-    echo,
-    field,
-    first,
-    fixed,
-    one_event,
-    parts_of,
-    secrets_for,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
 _PARTS = ("key_id", "secret_key")
-scheme = Hmac(header="x-gcs-signature", encoding="base64")
-events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
-    account=field("$.merchantId"),
-    occurred_at=field("$.created"),
+scheme = kit.Hmac(header="x-gcs-signature", encoding="base64")
+events = kit.one_event(
+    id=kit.or_body("$.id"), type=kit.or_unknown("$.type"), account="$.merchantId", occurred_at="$.created"
 )
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the key that it names signed it. Raises: Rejected."""
-    scheme.verify(delivery, secrets_for(delivery, "x-gcs-keyid", secrets, *_PARTS), now)
+    scheme.verify(delivery, kit.secrets_for(delivery, "x-gcs-keyid", secrets, *_PARTS), now)
 
 
 def check_secret(secret: str) -> None:
     """Raises: ValueError for what is not a key's id and the key."""
-    parts_of(secret, *_PARTS)
+    kit.parts_of(secret, *_PARTS)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
-    key_id, own = parts_of(secret, *_PARTS)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
+    key_id, own = kit.parts_of(secret, *_PARTS)
     return {"x-gcs-keyid": key_id, **scheme.sign(body, own, now, **options)}
 
 
-sign = signer(_sign)
+sign = kit.signer(_sign)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Give the verification text of a GET request back; None for anything else."""
     probe = delivery.method == "GET"
-    return echo(delivery.headers.get("x-gcs-webhooks-endpoint-verification")) if probe else None
+    return kit.echo(delivery.headers.get("x-gcs-webhooks-endpoint-verification")) if probe else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    body_is_unsigned=False,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by("$.id"),
-    check_secret=check_secret,
-    handshake=handshake,
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by("$.id"),
     setup_url="https://docs.connect.worldline-solutions.com/documentation/webhooks/",
 )

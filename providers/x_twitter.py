@@ -9,75 +9,52 @@ https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/sec
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Any
 
-from hookonce.providers import Delivery, Reason, Rejected, Reply
-from hookonce.providers.kit import (
-    EventView,
-    Extractor,
-    Hmac,
-    Sender,
-    cut,
-    data_digest,
-    field,
-    first,
-    fixed,
-    join,
-    json_reply,
-    proof,
-    query_parameter,
-    signer,
-    split_events,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reason, Rejected, Reply, kit
 
-scheme = Hmac(header="x-twitter-webhooks-signature", prefix="sha256=", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
 _LIST = "_events"
 
 
 def _pieces(data: Any) -> Iterator[Any]:  # noqa: ANN401
     if not isinstance(data, dict):
         raise Rejected(Reason.BAD_BODY, "the body is not a JSON object")
-    return cut(data, (tuple(name for name in data if name.endswith(_LIST)), None))
+    return kit.cut(data, (tuple(name for name in data if name.endswith(_LIST)), None))
 
 
-def _list(view: EventView) -> str | None:
+def _list(view: kit.EventView) -> str | None:
     return next((name for name in view.data if name.endswith(_LIST)), None)
 
 
-def _object(view: EventView) -> object:
+def _object(view: kit.EventView) -> object:
     name = _list(view)
     held = view.data[name] if name else None
     item = held[0] if isinstance(held, list) and held else None
     return (item.get("id_str") or item.get("id")) if isinstance(item, dict) else None
 
 
-events = split_events(
+events = kit.split_events(
     pieces=_pieces,
-    id=first(join(field("$.for_user_id"), Extractor(_object, "the object's id")), data_digest()),
-    type=first(Extractor(_list, "the list's name"), field("$.data.event_type"), fixed("unknown")),
-    account=first(field("$.for_user_id"), field("$.data.filter.user_id")),
+    id=kit.first(kit.join("$.for_user_id", kit.Extractor(_object, "the object's id")), kit.data_digest()),
+    type=kit.or_unknown(kit.Extractor(_list, "the list's name"), "$.data.event_type"),
+    account=kit.first("$.for_user_id", "$.data.filter.user_id"),
 )
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a CRC with its proof; None for anything else. Raises: Rejected(no_secret)."""
-    made = proof(query_parameter(delivery, "crc_token"), secrets, "base64")
-    return json_reply({"response_token": f"sha256={made}"}) if made else None
+    made = kit.proof(kit.query_parameter(delivery, "crc_token"), secrets, "base64")
+    return kit.json_reply({"response_token": f"sha256={made}"}) if made else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-twitter-webhooks-signature", prefix="sha256=", encoding="base64"),
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
-    identity=told_apart_by(
+    retry_horizon=kit.days(1),
+    identity=kit.told_apart_by(
         "$.tweet_create_events[*].id_str",
         "$.direct_message_events[*].id",
         "$.follow_events[*].created_timestamp",
     ),
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://developer.x.com/en/portal/dashboard",
 )

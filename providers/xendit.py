@@ -7,40 +7,20 @@ the dashboard can send one again.
 https://docs.xendit.co/apidocs/webhook-behavior
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Sender,
-    Token,
-    body_digest,
-    field,
-    first,
-    fixed,
-    one_event,
-    signer,
-    told_apart_by,
+events = kit.one_event(
+    id=kit.body_digest(),
+    type=kit.or_unknown("$.event", "$.status"),
+    account=kit.first("$.business_id", "$.user_id", "$.owner_id"),
+    occurred_at=kit.first("$.created", "$.updated"),
 )
-
-scheme = Token(header="x-callback-token")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=body_digest(),
-    type=first(field("$.event"), field("$.status"), fixed("unknown")),
-    account=first(field("$.business_id"), field("$.user_id"), field("$.owner_id")),
-    occurred_at=first(field("$.created"), field("$.updated")),
-)
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=kit.Token(header="x-callback-token"),
     id_is_signed=False,
-    body_is_unsigned=True,
-    retry_horizon=timedelta(days=2),
-    identity=told_apart_by(
-        "$.created",
-        "$.updated",
-        "body",
-        because="the body has the id of the payment and when it was changed",
+    retry_horizon=kit.days(2),
+    identity=kit.told_apart_by(
+        "$.created", "$.updated", "body", because="the body has the id of the payment and when it was changed"
     ),
-    check_secret=scheme.check_secret,
     setup_url="https://dashboard.xendit.co/settings/developers#webhooks",
 )

@@ -9,62 +9,42 @@ https://developer.xero.com/documentation/guides/webhooks/overview/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    FORGED,
-    Hmac,
-    Sender,
-    authentic_body,
-    data_digest,
-    field,
-    first,
-    fixed,
-    join,
-    many_events,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(header="x-xero-signature", encoding="base64")
-verify = scheme.verify
-sign = signer(scheme.sign)
+scheme = kit.Hmac(header="x-xero-signature", encoding="base64")
 _EVENTS = "$.events"
-_tenant, _resource = field("$.tenantId"), field("$.resourceId")
-_done = (field("$.eventType"), field("$.eventDateUtc"))
-events = many_events(
+_tenant, _resource = kit.field("$.tenantId"), kit.field("$.resourceId")
+_done = (kit.field("$.eventType"), kit.field("$.eventDateUtc"))
+events = kit.many_events(
     items=_EVENTS,
-    id=first(
-        join(_tenant, _resource, field("$.eventCategory"), *_done),
-        join(_tenant, _resource, *_done),
-        data_digest(),
+    id=kit.first(
+        kit.join(_tenant, _resource, "$.eventCategory", *_done),
+        kit.join(_tenant, _resource, *_done),
+        kit.data_digest(),
     ),
-    former=(join(_tenant, _resource, *_done),),
-    type=first(
-        join(field("$.eventCategory"), field("$.eventType"), by="."), field("$.eventType"), fixed("unknown")
-    ),
-    account=field("$.tenantId"),
-    occurred_at=field("$.eventDateUtc"),
+    former=(kit.join(_tenant, _resource, *_done),),
+    type=kit.or_unknown(kit.join("$.eventCategory", "$.eventType", by="."), "$.eventType"),
+    account="$.tenantId",
+    occurred_at="$.eventDateUtc",
 )
 _ACCEPTED = Reply()
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer an empty batch that Xero signed (`events` may be null); None for anything else."""
-    data = authentic_body(scheme.authentic, delivery, secrets)
+    data = kit.authentic_body(scheme.authentic, delivery, secrets)
     empty = isinstance(data, dict) and "events" in data and not data["events"]
     return _ACCEPTED if empty else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     disables_after="a day of failures",
-    identity=told_apart_by("$.events[*].eventDateUtc + $.events[*].resourceId + $.events[*].eventType"),
-    statuses=dict.fromkeys(FORGED, 401),
+    identity=kit.told_apart_by("$.events[*].eventDateUtc + $.events[*].resourceId + $.events[*].eventType"),
+    statuses=dict.fromkeys(kit.FORGED, 401),
     accepted=_ACCEPTED,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
     setup_url="https://developer.xero.com/app/manage",
 )

@@ -9,55 +9,31 @@ Zendesk retries at once after 409 and five times after a timeout.
 https://developer.zendesk.com/documentation/webhooks/verifying/
 """
 
-from datetime import timedelta
+from hookonce.providers import kit
 
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    any_body_or_none,
-    body_digest,
-    field,
-    first,
-    fixed,
-    header,
-    one_event,
-    signer,
-    told_apart_by,
-    when_matches,
-)
-
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-zendesk-webhook-signature",
     encoding="base64",
     signed="{timestamp}{body}",
-    timestamp=Timestamp(header="x-zendesk-webhook-signature-timestamp", unit="iso"),
+    timestamp=kit.Timestamp(header="x-zendesk-webhook-signature-timestamp", unit="iso"),
 )
-verify = scheme.verify
-sign = signer(scheme.sign, event_id="x-zendesk-webhook-invocation-id")
-_unsigned = header("x-zendesk-webhook-invocation-id")
-events = one_event(
-    id=first(
-        when_matches(field("$.type"), "zen:event-type:.+", field("$.id")),
-        _unsigned,
-        field("$.id"),
-        body_digest(),
-    ),
+sign = kit.signer(scheme.sign, event_id="x-zendesk-webhook-invocation-id")
+_unsigned = kit.header("x-zendesk-webhook-invocation-id")
+events = kit.one_event(
+    id=kit.or_body(kit.when_matches("$.type", "zen:event-type:.+", "$.id"), _unsigned, "$.id"),
     former=(_unsigned,),
-    type=first(field("$.type"), fixed("unknown")),
-    account=first(header("x-zendesk-account-id"), field("$.account_id")),
-    occurred_at=first(field("$.time"), header("x-zendesk-webhook-signature-timestamp")),
-    read=any_body_or_none,
+    type=kit.or_unknown("$.type"),
+    account=kit.first("header x-zendesk-account-id", "$.account_id"),
+    occurred_at=kit.first("$.time", "header x-zendesk-webhook-signature-timestamp"),
+    read=kit.any_body_or_none,
 )
-
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=False,
-    retry_horizon=timedelta(days=1),
+    retry_horizon=kit.days(1),
     retries_on=(409, 429, 503),
     disables_after="70 % of failures, or a thousand, within five minutes: a pause",
-    identity=told_apart_by("$.id", "header x-zendesk-webhook-invocation-id"),
-    tolerance=scheme.tolerance,
+    identity=kit.told_apart_by("$.id", "header x-zendesk-webhook-invocation-id"),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
-    check_secret=scheme.check_secret,
     setup_url="https://developer.zendesk.com/documentation/webhooks/",
 )

@@ -9,38 +9,20 @@ https://developers.zoom.us/docs/api/webhooks/
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from hookonce.providers import Delivery, Reply
-from hookonce.providers.kit import (
-    Hmac,
-    Sender,
-    Timestamp,
-    authentic_body,
-    digest,
-    field,
-    first,
-    fixed,
-    json_reply,
-    one_event,
-    proof,
-    signer,
-    told_apart_by,
-)
+from hookonce.providers import Delivery, Reply, kit
 
-scheme = Hmac(
+scheme = kit.Hmac(
     header="x-zm-signature",
     prefix="v0=",
     signed="v0:{timestamp}:{body}",
-    timestamp=Timestamp(header="x-zm-request-timestamp"),
+    timestamp=kit.Timestamp(header="x-zm-request-timestamp"),
 )
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(
-    id=digest(field("$.event"), field("$.event_ts"), field("$.payload")),
-    type=first(field("$.event"), fixed("unknown")),
-    account=field("$.payload.account_id"),
-    occurred_at=field("$.event_ts"),
+events = kit.one_event(
+    id=kit.digest("$.event", "$.event_ts", "$.payload"),
+    type=kit.or_unknown("$.event"),
+    account="$.payload.account_id",
+    occurred_at="$.event_ts",
 )
 
 
@@ -49,7 +31,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     if b"endpoint.url_validation" not in delivery.body:
         return None
     for secret in secrets:
-        data = authentic_body(scheme.authentic, delivery, [secret])
+        data = kit.authentic_body(scheme.authentic, delivery, [secret])
         if isinstance(data, dict) and data.get("event") == "endpoint.url_validation":
             return _answer(data.get("payload"), secret)
     return None
@@ -57,16 +39,14 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 
 def _answer(payload: object, secret: str) -> Reply | None:
     token = payload.get("plainToken") if isinstance(payload, dict) else None
-    made = proof(token, [secret], "hex")
-    return json_reply({"plainToken": str(token), "encryptedToken": made}) if made else None
+    made = kit.proof(token, [secret], "hex")
+    return kit.json_reply({"plainToken": str(token), "encryptedToken": made}) if made else None
 
 
-sender = Sender(
+sender = kit.Sender(
+    scheme=scheme,
     id_is_signed=True,
-    retry_horizon=timedelta(hours=3),
-    identity=told_apart_by("$.event_ts + $.event + $.payload"),
-    tolerance=scheme.tolerance,
-    check_secret=scheme.check_secret,
-    handshake=handshake,
+    retry_horizon=kit.hours(3),
+    identity=kit.told_apart_by("$.event_ts + $.event + $.payload"),
     setup_url="https://marketplace.zoom.us/user/build",
 )

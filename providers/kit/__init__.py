@@ -16,10 +16,15 @@ docs/adding-a-provider.md shows it. In the order in which one builds on the othe
 `registry`: finds and loads it
 `conformance`: tries to break it
 
-Senders import from here alone, but for what few of them need and what would slow all others down: keys and
-certificates (crypto.public_keys, certificates, jws and encrypted_body, and the schemes that use them: their half of
-the library takes as long to import as all of this), XML, and the options of a source (their package finds providers).
+Senders import nothing else: `from hookonce.providers import kit`. What few of them need (public keys, certificates and
+tokens: their half of the library takes as long to import as all the rest) is imported when it is first named.
 """
+
+# mypy: implicit-reexport
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 from hookonce.providers.kit.crypto.fetched_keys import Documents, fetched, owner_of, owners_of
 from hookonce.providers.kit.crypto.secret_keys import CODECS, as_whsec, key_of, keys_of
@@ -38,11 +43,14 @@ from hookonce.providers.kit.events.fields import (
     body_digest,
     data_digest,
     digest,
+    extractor,
     field,
     first,
     fixed,
     header,
     join,
+    or_body,
+    or_unknown,
     position,
     query,
     scoped,
@@ -88,7 +96,18 @@ from hookonce.providers.kit.schemes.hmac_signature import Hmac
 from hookonce.providers.kit.schemes.keyed_digest import KeyedDigest
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.schemes.standard_webhooks import StandardWebhooks
-from hookonce.providers.kit.sender import FAILURES, NEVER, SERVER_ERRORS, UNSUCCESSFUL, Configured, Sender
+from hookonce.providers.kit.sender import (
+    FAILURES,
+    NEVER,
+    SERVER_ERRORS,
+    UNSUCCESSFUL,
+    Configured,
+    Sender,
+    days,
+    hours,
+    minutes,
+    seconds,
+)
 from hookonce.providers.kit.signing import canonical_request, header_lists, signature_in_body
 from hookonce.providers.kit.signing.composite_secrets import (
     all_parts_of,
@@ -122,108 +141,42 @@ from hookonce.providers.kit.signing.verdict import (
     signer,
 )
 
-__all__ = [
-    "CODECS",
-    "FAILURES",
-    "FORGED",
-    "FORM",
-    "MAX_EVENTS",
-    "MAX_SIGNATURES",
-    "NEVER",
-    "SERVER_ERRORS",
-    "UNREADABLE",
-    "UNSUCCESSFUL",
-    "Attempts",
-    "Configured",
-    "Documents",
-    "EventView",
-    "Extractor",
-    "Hmac",
-    "KeyedDigest",
-    "Sender",
-    "Sign",
-    "SignOptions",
-    "StandardWebhooks",
-    "Timestamp",
-    "Token",
-    "all_parts_of",
-    "answer_head",
-    "any_body",
-    "any_body_or_none",
-    "as_form",
-    "as_json",
-    "as_whsec",
-    "authentic_body",
-    "body_digest",
-    "canonical_request",
-    "checker",
-    "checker_of_either",
-    "cut",
-    "data_digest",
-    "delivering",
-    "digest",
-    "echo",
-    "echo_header",
-    "expect_hash",
-    "expect_match",
-    "fetched",
-    "field",
-    "fingerprint",
-    "first",
-    "fixed",
-    "form_body",
-    "form_field",
-    "form_pairs",
-    "header",
-    "header_lists",
-    "header_of",
-    "headers_of",
-    "instant",
-    "is_form",
-    "join",
-    "json_body",
-    "json_in_form",
-    "json_or_empty",
-    "json_or_form",
-    "json_paths",
-    "json_reply",
-    "key_of",
-    "keys_of",
-    "made_id",
-    "many_events",
-    "multipart",
-    "no_longer_than",
-    "octets",
-    "one_event",
-    "one_of_two",
-    "owner_of",
-    "owners_of",
-    "parse_form",
-    "parse_json",
-    "parts_of",
-    "parts_or_none",
-    "path_secret",
-    "position",
-    "proof",
-    "query",
-    "query_as_form",
-    "query_parameter",
-    "read_once",
-    "same_challenge",
-    "scoped",
-    "secrets_for",
-    "signature_in_body",
-    "signer",
-    "speller",
-    "split_events",
-    "subscribed",
-    "text_of",
-    "told_apart_by",
-    "unsigned_probe",
-    "url_parameter",
-    "verify_at_any_port",
-    "when_matches",
-    "whole",
-    "with_and_without_port",
-    "with_parameter",
-]
+if TYPE_CHECKING:
+    from hookonce.providers.kit.crypto import certificates, encrypted_body, jws, public_keys
+    from hookonce.providers.kit.reading import xml_body
+    from hookonce.providers.kit.registry import declared_options, key_pair_options
+    from hookonce.providers.kit.registry.challenge_option import challenge
+    from hookonce.providers.kit.registry.options import Options, with_options
+    from hookonce.providers.kit.registry.token_sender import by_token, token_sender
+    from hookonce.providers.kit.schemes import http_message_signature, sns
+    from hookonce.providers.kit.schemes.google_oidc import Oidc
+    from hookonce.providers.kit.schemes.jwt import Jwt, claim
+    from hookonce.providers.kit.schemes.public_key_signature import Signed
+else:
+    _LATE: Final = {
+        "crypto": ("certificates", "encrypted_body", "jws", "public_keys"),
+        "reading": ("xml_body",),
+        "registry": ("declared_options", "key_pair_options"),
+        "registry.challenge_option": ("challenge",),
+        "registry.options": ("Options", "with_options"),
+        "registry.token_sender": ("by_token", "token_sender"),
+        "schemes": ("http_message_signature", "sns"),
+        "schemes.google_oidc": ("Oidc",),
+        "schemes.jwt": ("Jwt", "claim"),
+        "schemes.public_key_signature": ("Signed",),
+    }
+    FORMER: Final = {}
+    """Names that have left the kit, each with where it is now."""
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401  a module, a class or a function
+        """Import what is named for the first time; warn of what has left the kit."""
+        place = next((module for module, names in _LATE.items() if name in names), None)
+        if place:
+            whole = import_module(f"{__name__}.{place}")
+            globals()[name] = found = getattr(whole, name, None) or import_module(f"{whole.__name__}.{name}")
+            return found
+        if name not in FORMER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        left = f"{__name__}.{FORMER[name]}"
+        warn(f"{name} is leaving the kit; take it from {left} until the next release", DeprecationWarning, 2)
+        return getattr(import_module(left), name)

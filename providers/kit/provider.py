@@ -1,11 +1,12 @@
 """A provider as the receiver uses it: a sender's declarations and its functions, checked when it is loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from hashlib import sha256
 from inspect import cleandoc, isfunction, signature
+from re import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -14,39 +15,16 @@ from hookonce.providers.kit.events.declare import one_event, one_of_two
 from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Events, Sender
-from hookonce.providers.kit.signing.verdict import Sign, SignOptions
+from hookonce.providers.kit.signing.verdict import Sign, SignOptions, delivering, signer
 
-if TYPE_CHECKING:
-    from hookonce.providers.kit.crypto.public_keys import (
-        Algorithm,
-    )  # the library's half that takes long to import
+if TYPE_CHECKING:  # the library's half that takes long to import
+    from hookonce.providers.kit.crypto.public_keys import Algorithm
 
+MAX_BODY: Final = 1 << 20
+"""Bytes of a body that holds what proves its sender: it is parsed before it is known to be genuine."""
 NEEDED: Final = ("verify", "events", "sign")
 OPTIONAL: Final = ("handshake", "deliver", "sample", "decode", "check_secret")
-"""Functions that a module may have besides; those that it has are named in its `Sender`."""
-FORMER: Final = {
-    "ID_IS_SIGNED": "id_is_signed",
-    "BODY_IS_UNSIGNED": "body_is_unsigned",
-    "CREDENTIALS": "credentials",
-    "SIGNED_IN_PARTS": "signed_in_parts",
-    "SIGNS_URL": "signs_url",
-    "VOLATILE": "volatile",
-    "ID_PERIOD": "id_period",
-    "STATUSES": "statuses",
-    "ACCEPTED": "accepted",
-    "RETRY_HORIZON": "retry_horizon",
-    "MAX_BODY": "max_body",
-    "TOLERANCE": "tolerance",
-    "FETCHES": "fetches",
-    "NEEDS_SECRET": "needs_secret",
-    "UNAUTHENTICATED": "unauthenticated",
-    "METHODS": "methods",
-    "SETUP": "setup_url",
-    "CHECK": "check_secret",
-    "opened": "decode",
-}
-"""Names that were declarations by themselves once and that nothing reads any more: → field of `Sender`."""
-_SHAPE: Final = "sender = Sender(id_is_signed=…, retry_horizon=…, …)"
+"""Functions that a module may have besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +40,7 @@ class Provider(Sender):
     verify: Callable[..., None]
     events: Events
     sign: Sign
+    retry_horizon: timedelta | None
     body_is_unsigned: bool = False
     handshake: Callable[..., Reply | None] | None = None
     key_algorithm: "Algorithm | None" = None
@@ -103,97 +82,88 @@ def provider(name: str, source: object, origin: str, module: object = None) -> P
     Raises: ValueError naming the file and everything that is wrong with it.
     """
     module = source if module is None else module
-    sender = getattr(source, "sender", None)
-    mistakes = _former(module) or [*_missing(source, sender), *_undeclared(module, sender)]
-    if not mistakes and isinstance(sender, Sender):
-        mistakes = _contradictions(source.verify, sender)  # type: ignore[attr-defined]
-    if mistakes or not isinstance(sender, Sender):
-        msg = f"provider '{name}' ({origin}) {'; it '.join(mistakes)}"
-        raise ValueError(msg)
-    verify = source.verify  # type: ignore[attr-defined]
-    events = source.events  # type: ignore[attr-defined]
-    declared: dict[str, Any] = {each.name: getattr(sender, each.name) for each in fields(Sender)}
-    if sender.body_is_unsigned is None:
-        declared["body_is_unsigned"] = not _scheme_of(verify).signs_body
-    if sender.sample is None and isinstance(events, one_event | one_of_two):
-        declared["sample"] = events.sample
-    if not sender.credentials and isinstance(scheme := _scheme_of(verify), Token):
-        declared["credentials"] = (scheme.header,)
+    made = _derived(source, module)
+    mistakes = [*_missing(made), *_misspelt(module)] or [*_contradictions(made)]
+    if mistakes:
+        raise ValueError(f"provider '{name}' ({origin}) {'; it '.join(mistakes)}")
     return Provider(
         name=name,
-        verify=verify,
-        events=events,
-        sign=source.sign,  # type: ignore[attr-defined]
-        key_algorithm=getattr(_scheme_of(verify), "key_algorithm", None),
-        takes_keys="keys" in signature(verify).parameters,
+        takes_keys="keys" in signature(made["verify"]).parameters,
         summary=summary(getattr(module, "__doc__", None)),
-        **declared,
+        **made,
     )
 
 
-def _former(module: object) -> list[str]:
-    """Return what was a declaration once and is now read by nobody."""
-    found = [each for each in FORMER if hasattr(module, each)]
-    if not found:
-        return []
-    instead = ", ".join(f"{FORMER[each]}=…" for each in found)
-    return [f"has {', '.join(found)}, which nothing reads; write sender = Sender({instead}) instead"]
-
-
-def _missing(source: object, sender: object) -> list[str]:
-    missing = [needed for needed in NEEDED if not callable(getattr(source, needed, None))]
+def _derived(source: object, module: object) -> dict[str, Any]:
+    """Return what is declared, and what follows from it: of the scheme, and of the functions that there are."""
+    made: dict[str, Any] = {each: getattr(source, each, None) for each in NEEDED}
+    sender = getattr(source, "sender", None)
     if not isinstance(sender, Sender):
-        missing.append("sender")
-    return (
-        [f"lacks {', '.join(missing)}; a provider needs verify, events, sign and {_SHAPE}"] if missing else []
+        return made
+    made |= {each.name: getattr(sender, each.name) for each in fields(Sender)}
+    if isinstance(sender.retry_horizon, str):
+        made |= {"retry_horizon": None, "horizon_unknown": sender.retry_horizon}
+    for each in OPTIONAL:
+        made[each] = made[each] or getattr(source, each, None) or getattr(module, each, None)
+    if sender.scheme:
+        _add_what_the_scheme_knows(made, sender.scheme)
+    scheme = made["scheme"] = sender.scheme or getattr(made["verify"], "__self__", None)
+    signs_body = getattr(scheme, "signs_body", None)
+    if made["body_is_unsigned"] is None and signs_body is not None:
+        made["body_is_unsigned"] = not signs_body
+    if made["sample"] is None and isinstance(made["events"], one_event | one_of_two):
+        made["sample"] = made["events"].sample
+    if made["tolerance"] is None:
+        made["tolerance"] = getattr(scheme, "tolerance", None)
+    if not sender.credentials and isinstance(scheme, Token) and scheme.header:
+        made["credentials"] = (scheme.header,)
+    return made | {"key_algorithm": getattr(scheme, "key_algorithm", None)}
+
+
+def _add_what_the_scheme_knows(made: dict[str, Any], scheme: Any) -> None:  # noqa: ANN401  its optional parts too
+    """Fill in what the module has not said otherwise."""
+    names = ("verify", "sign", "check_secret", "tolerance", "identity")
+    known: dict[str, Any] = {each: getattr(scheme, each, None) for each in names}
+    if jwks := getattr(scheme, "jwks", ""):
+        known["verify"] = getattr(scheme, "verify_by_set", scheme.verify)
+        made |= {"fetches": made["fetches"] or (escape(jwks),), "needs_secret": False}
+    if known["sign"]:
+        known["sign"] = signer(known["sign"])
+    if not getattr(scheme, "header", True):  # what proves it is in the URL or the body
+        known["deliver"] = delivering(scheme.deliver, made["sign"] or known["sign"])
+    known["max_body"] = MAX_BODY if getattr(scheme, "in_body", False) else None
+    made["unauthenticated"] |= getattr(scheme, "path", False)
+    made.update({each: value for each, value in known.items() if made[each] is None})
+
+
+def _missing(made: Mapping[str, Any]) -> list[str]:
+    missing = [each for each in NEEDED if not callable(made[each])]
+    missing += [] if "sample" in made else ["sender"]
+    shape = (
+        "a provider needs events and sender = Sender(scheme=…, …), or verify and sign in place of a scheme"
     )
+    return [f"lacks {', '.join(missing)}; {shape}"] if missing else []
 
 
-def _undeclared(module: object, sender: object) -> list[str]:
-    """Functions that would silently be left out: not named in the `Sender`, or called almost as they should be."""
-    if not isinstance(sender, Sender):
-        return []
-    there = [each for each in OPTIONAL if callable(getattr(module, each, None))]
-    forgotten = [each for each in there if getattr(sender, each) is None]
-    mistakes = [f"has {each}() and does not declare it; write Sender({each}={each}, …)" for each in forgotten]
+def _misspelt(module: object) -> Iterator[str]:
+    """Yield functions that would silently be left out: called almost as they should be."""
     known = (*NEEDED, *OPTIONAL, "configure")
-    for key in _own_functions(module):
-        close = get_close_matches(key, known, n=1, cutoff=0.85) if key not in known else []
-        mistakes += [f"has {key}(); did you mean {each}? If not, write _{key}" for each in close]
-    return mistakes
+    for key, value in vars(module).items() if isinstance(module, ModuleType) else ():
+        if isfunction(value) and value.__module__ == module.__name__ and key[0] != "_" and key not in known:  # type: ignore[attr-defined]
+            for each in get_close_matches(key, known, n=1, cutoff=0.85):
+                yield f"has {key}(); did you mean {each}? If not, write _{key}"
 
 
-def _own_functions(module: object) -> list[str]:
-    """Return the functions that the module itself defines, for others to see."""
-    if not isinstance(module, ModuleType):
-        return []
-    functions = [(key, value) for key, value in vars(module).items() if isfunction(value)]
-    return [key for key, value in functions if value.__module__ == module.__name__ and key[0] != "_"]
-
-
-def _scheme_of(verify: object) -> Any:  # noqa: ANN401  a scheme of ours, of somebody else's, or None
-    """Return the scheme whose `verify` it is."""
-    return getattr(verify, "__self__", None)
-
-
-def _contradictions(verify: object, sender: Sender) -> list[str]:
-    """Return what the scheme knows better."""
-    scheme = _scheme_of(verify)
+def _contradictions(made: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the scheme knows better."""
+    scheme = made["scheme"] if made["verify"] == getattr(made["scheme"], "verify", None) else None
     signs_body, tolerance = getattr(scheme, "signs_body", None), getattr(scheme, "tolerance", None)
-    mistakes = []
-    if signs_body is None and sender.body_is_unsigned is None:
-        mistakes.append(
-            "does not tell whether the body is signed; write Sender(body_is_unsigned=False, …), or True"
-        )
-    if signs_body is not None and sender.body_is_unsigned is signs_body:
-        mistakes.append(
-            f"says body_is_unsigned={signs_body}, and {type(scheme).__name__} shows that this is not so"
-        )
-    if tolerance is not None and sender.tolerance != tolerance:
-        mistakes.append(
-            f"allows a signed time to be {tolerance} off; write Sender(tolerance=scheme.tolerance, …)"
-        )
-    return mistakes
+    if (is_unsigned := made["body_is_unsigned"]) is None:
+        yield "does not tell whether the body is signed; write Sender(body_is_unsigned=False, …), or True"
+    elif is_unsigned is signs_body:
+        yield f"says body_is_unsigned={signs_body}, and {type(scheme).__name__} shows that this is not so"
+    if tolerance is not None and made["tolerance"] != tolerance:
+        yield f"allows a signed time to be {tolerance} off; write Sender(scheme=…, …), which knows it"
 
 
 def summary(doc: str | None) -> str:

@@ -1,15 +1,15 @@
 """What a provider's module declares, typed: a wrong name fails at import and in mypy, a lacking answer too.
 
     sender = Sender(
+        scheme=Hmac(header="acme-signature"),
         id_is_signed=True,
         retry_horizon=timedelta(days=3),
         identity=told_apart_by("$.id"),
-        tolerance=scheme.tolerance,
-        check_secret=scheme.check_secret,
     )
 
-`verify`, `events` and `sign` are functions of the module. What a module has besides (`handshake`, `deliver`,
-`sample`, `decode`) is named here as well, so that none is left out by a slip of the pen.
+A module has `events` besides. `verify`, `sign`, `check_secret` and `tolerance` are the scheme's, unless the module
+has its own; a function of the module called `handshake`, `deliver`, `sample` or `decode` is used, unless another one
+is named here.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,8 +42,51 @@ LONG_ENOUGH: Final = timedelta(hours=12)
 """A sender that tries for less might have given up when there is room again."""
 TOO_MANY, UNAVAILABLE = 429, 503
 
+
+def days(number: float) -> timedelta:
+    """As long as so many days."""
+    return timedelta(days=number)
+
+
+def hours(number: float) -> timedelta:
+    """As long as so many hours."""
+    return timedelta(hours=number)
+
+
+def minutes(number: float) -> timedelta:
+    """As long as so many minutes."""
+    return timedelta(minutes=number)
+
+
+def seconds(number: float) -> timedelta:
+    """As long as so many seconds."""
+    return timedelta(seconds=number)
+
+
 Accepted = Callable[[Delivery], Reply | None]
 """What an accepted delivery is answered; None for our own answer."""
+
+
+class Scheme(Protocol):
+    """A way to sign. A scheme that knows them has `tolerance`, `identity` and `deliver` besides, as in `Sender`."""
+
+    @property
+    def signs_body(self) -> bool | None:
+        """Whether the body is covered, None where the scheme can't tell."""
+        ...
+
+    @property
+    def verify(self) -> Verify:
+        """Raises: Rejected unless a delivery is authentic."""
+        ...
+
+    @property
+    def sign(self) -> Sign:
+        """Make the headers that prove it."""
+        ...
+
+    def check_secret(self, secret: str) -> None:
+        """Raises: ValueError with what a right secret looks like."""
 
 
 class Deliver(Protocol):
@@ -56,11 +99,14 @@ class Deliver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """A sender's declarations. The first two have no default that is safe, so every module answers them.
+    """A sender's declarations. Two of them have no default that is safe, so every module answers them.
 
+    scheme: how it signs; what the scheme knows (`verify`, `sign`, `tolerance`, `check_secret`, `body_is_unsigned`, the
+        `identity` of Standard Webhooks) need not be said again
     id_is_signed: the event id is covered by the signature, so a new id is a new event
-    retry_horizon: how long after an event the sender may still send it again, None where that is not documented
-    horizon_unknown: why `retry_horizon` is None; every sender that comes with hookonce says one of the two
+    retry_horizon: how long after an event the sender may still send it again, or a text that says why nobody knows;
+        None says the same without a reason, which no sender has that comes with hookonce
+    horizon_unknown: why it is not known, once it is loaded
     retries_on: the statuses after which the sender tries again, as far as that is known: `UNSUCCESSFUL` for all but
         2xx, () for one that never does; None where it is not documented
     disables_after: what makes the sender disable the endpoint, or leave it out for a while: refusals do, then; `NEVER`
@@ -102,10 +148,11 @@ class Sender:
     """
 
     id_is_signed: bool
-    retry_horizon: timedelta | None
+    retry_horizon: timedelta | str | None
     horizon_unknown: str = ""
     retries_on: Collection[int] | None = None
     disables_after: str | None = None
+    scheme: Scheme | None = None
     identity: Identity | None = None
     body_is_unsigned: bool | None = None
     signed_in_parts: bool = False
@@ -137,7 +184,7 @@ class Sender:
         """The status that asks the sender to come later, if it is known to, for long, and to leave endpoints alone."""
         if self.disables_after != NEVER or self.retries_on is None:
             return None
-        if self.retry_horizon is None or self.retry_horizon < LONG_ENOUGH:
+        if not isinstance(self.retry_horizon, timedelta) or self.retry_horizon < LONG_ENOUGH:
             return None
         return next((status for status in (TOO_MANY, UNAVAILABLE) if status in self.retries_on), None)
 
@@ -152,7 +199,7 @@ class Sender:
 class Configured:
     """What `configure(options)` returns: all that a module without options has at its top level."""
 
-    verify: Verify
     events: Events
-    sign: Sign
     sender: Sender
+    verify: Verify | None = None
+    sign: Sign | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import responses
 
-from hookonce.providers.amazon_sns import configure as sns
+from hookonce.providers.kit.registry import load
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
@@ -80,7 +80,7 @@ def case(name):
 def message(**fields):
     """An SNS message of now, and the certificate of its key."""
     own = case("own-key")
-    made = sns({"topics": []}).sender.deliver(
+    made = load("amazon_sns", options={"topics": []}).deliver(
         json.dumps({"MessageId": "m-1", **fields}).encode(), own["signing_secret"], datetime.now(UTC)
     )
     return made.body, next(iter(own["keys"].values()))

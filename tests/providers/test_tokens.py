@@ -12,6 +12,7 @@ from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
 from hookonce.providers.kit.crypto.fetched_keys import owner_of
 from hookonce.providers.kit.crypto.jws import keys_in, make
 from hookonce.providers.kit.crypto.public_keys import public_key, signature_of, verifies
+from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.signing.composite_secrets import parts_of
 from tests.support.captured import captured_as
@@ -204,9 +205,7 @@ def test_key_set_gives_the_named_key_and_none_that_has_ended():
 
 
 def test_unknown_key_id_asks_for_the_set_again():
-    from hookonce.providers.google_pubsub import configure  # noqa: PLC0415  # one sender, as an example
-
-    sender = configure({"audience": "https://h.example/x"})
+    sender = load("google_pubsub", options={"audience": "https://h.example/x"})  # one sender, as an example
     claims = {"email": "a@b.example", "iss": "accounts.google.com"}
     made = make(claims, pem(RSA, private=True), "RS256", {"kid": "new"})
     url = "https://www.googleapis.com/oauth2/v3/certs"

@@ -52,7 +52,7 @@ def found(tmp_path_factory):
         "good": good,
         "configured": CONFIGURED,
         "misspelt": good.replace("id_is_signed", "id_is_sigend"),
-        "lacking": good.replace("    retry_horizon=timedelta(days=2),\n", ""),
+        "lacking": good.replace("    retry_horizon=kit.days(2),\n", ""),
         "text": good.replace('("$.attempt",)', '("$.attempt")'),
         "namespace": CONFIGURED.replace("events=events", "evnts=events"),
         "probing": CONFIGURED.replace("handshake=handshake", "handshake=events"),

@@ -3,7 +3,6 @@
 docs/providers.md has everything; the README says how many there are and what shows them right, between two marks.
 """
 
-import importlib
 from collections import Counter
 from datetime import timedelta
 from functools import cache
@@ -12,7 +11,8 @@ from typing import Any
 
 from hookonce.providers import Rejected, Reply
 from hookonce.providers.kit.conformance.cases import Case, said
-from hookonce.providers.kit.events.declare import many_events, one_event, split_events
+from hookonce.providers.kit.events.declare import many_events, split_events
+from hookonce.providers.kit.events.identity import BODY, RECEIPT, SIGNED_PERIOD, SIGNED_TIME
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
@@ -37,7 +37,7 @@ OPTIONS = {
 COLUMNS = (
     "sender",
     "what is verified",
-    "event id",
+    "told apart by",
     "batch",
     "probe",
     "against replays",
@@ -53,8 +53,9 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
 `tests/providers/`; a test keeps it true.
 
 - **What is verified** is the first line of the module; the module says the rest.
-- **Event id**: where it is. *Unsigned* ids are outside of what the sender signs: the same body under a new id is marked
-  as a repeat, and held if the source says `repeats = "hold"`.
+- **Told apart by**: what makes two events of a sender two; where it says *or …* other events, or older ones, have
+  something else, which the module names. *Unsigned* ids are outside of what the sender signs: the same body under a
+  new id is marked as a repeat, and held if the source says `repeats = "hold"`.
 - **Against replays**: how old a signed time may be, or that a signed token says itself until when it is good (`exp`).
   *Of some deliveries nothing*: what the sender signs without a time, or brings a mere token with, is taken for ever.
   Where the column is empty no time is signed, and only the id tells a replay.
@@ -120,13 +121,24 @@ def evidence(name: str) -> str:
 def against_replays(name: str) -> str:
     """Say what keeps an old delivery out: nothing but its id, how old it may be, or what its token says."""
     sender = provider_of(name)
-    scheme = getattr(importlib.import_module(f"hookonce.providers.{name}"), "scheme", None)
+    scheme = sender.scheme
     if sender.tolerance is None:
         return ""
     ends = isinstance(scheme, Jwt) and "exp" in scheme.needs and scheme.max_age is None
     held = "the token's `exp`" if ends else span(sender.tolerance)
     untimed = any(said.get("timed") is False and "options" not in said for _, said in facts(name))
     return f"{held}; of some deliveries nothing" if untimed else held
+
+
+def event_id(sender: Provider) -> str:
+    """Say by what two events are told apart: the first way that there is, and whether there are others."""
+    groups = sender.identity.tells if sender.identity else ()
+    first = " + ".join(f"the {place}" if place in WORDS else place for place in groups[0]) if groups else ""
+    return f"{first} or …" if len(groups) > 1 else first
+
+
+WORDS = (BODY, RECEIPT, SIGNED_TIME, SIGNED_PERIOD)
+"""Places that have no path."""
 
 
 def over_a_limit(name: str) -> str:
@@ -150,13 +162,12 @@ def row(name: str) -> tuple[str, ...]:
     """Say everything the table has on a sender."""
     sender = provider_of(name)
     events = sender.events
-    where = events.id.where if isinstance(events, one_event) else "see the module"
     several = any(isinstance(said.get("expected_event_id"), list) for _, said in facts(name))
     is_batch = several or isinstance(events, many_events | split_events)
     return (
         f"[`{name}`](../providers/{name}.py)",
         sender.summary,
-        where + ("" if sender.id_is_signed else " (unsigned)"),
+        event_id(sender) + ("" if sender.id_is_signed else " (unsigned)"),
         "yes" if is_batch else "",
         "yes" if sender.handshake else "",
         against_replays(name),

@@ -1,7 +1,7 @@
 """From a delivery to its events: `one_event(...)` and `many_events(...)` declare where everything is.
 
-    events = one_event(id=header("x-github-delivery"), type=header("x-github-event"))
-    events = many_events(items="$.events", id=field("$.id"), type=field("$.type"), account=whole("$.tenant"))
+    events = one_event(id="header x-github-delivery", type="header x-github-event")
+    events = many_events(items="$.events", id="$.id", type="$.type", account=whole("$.tenant"))
 
 What they make is called like a function, and has `sample` besides.
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from hookonce.providers import Delivery, Event, Reason, Rejected
-from hookonce.providers.kit.events.fields import EventView, Extractor, text, text_or_none
+from hookonce.providers.kit.events.fields import EventView, Extractor, Place, extractor, text, text_or_none
 from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.reading.bodies import form_body, form_field, json_body, json_in_form, text_of
 from hookonce.providers.kit.signing.timestamps import instant
@@ -47,6 +47,17 @@ class Attempts:
         return tuple(f"{event_id}@{step - before}" for before in range(_STEPS + 1))
 
 
+class Picks(NamedTuple):
+    """The places of `one_event` as extractors."""
+
+    id: Extractor
+    type: Extractor
+    account: Extractor | None
+    occurred_at: Extractor | None
+    undated: Extractor | None
+    former: tuple[Extractor, ...]
+
+
 @dataclass(kw_only=True, eq=False)
 class one_event:  # noqa: N801  reads as a declaration
     """Events of a sender whose delivery is one event.
@@ -60,14 +71,25 @@ class one_event:  # noqa: N801  reads as a declaration
     read: how the body is read, JSON unless said otherwise
     """
 
-    id: Extractor
-    type: Extractor
-    account: Extractor | None = None
-    occurred_at: Extractor | None = None
-    undated: Extractor | None = None
+    id: Place
+    type: Place
+    account: Place | None = None
+    occurred_at: Place | None = None
+    undated: Place | None = None
     attempts: Attempts | None = None
-    former: tuple[Extractor, ...] = ()
+    former: tuple[Place, ...] = ()
     read: Callable[[Delivery], Any] = json_body
+    picks: Picks = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.picks = Picks(
+            extractor(self.id),
+            extractor(self.type),
+            _extractor_or_none(self.account),
+            _extractor_or_none(self.occurred_at),
+            _extractor_or_none(self.undated),
+            tuple(map(extractor, self.former)),
+        )
 
     def __call__(self, delivery: Delivery) -> list[Event]:
         """Return the event of a verified `delivery`. Raises: Rejected(bad_body, bad_header, missing_header)."""
@@ -96,6 +118,7 @@ class many_events(one_event):  # noqa: N801
     _steps: tuple[json_paths.Step, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._steps = json_paths.parse(self.items)
 
     def __call__(self, delivery: Delivery) -> list[Event]:
@@ -174,6 +197,10 @@ def is_unreadable(event: Event) -> bool:
     return event.raw is not None and event.type == UNREADABLE and event.id == sha256(event.raw).hexdigest()
 
 
+def _extractor_or_none(place: Place | None) -> Extractor | None:
+    return None if place is None else extractor(place)
+
+
 def _elements(value: object, raw: str) -> list[tuple[Any, str]]:
     return json_paths.slices(raw, (None,)) if isinstance(value, list) else [(value, raw)]
 
@@ -187,29 +214,31 @@ def _element(spec: one_event, view: EventView, raw: str) -> Event:
 
 
 def _event(spec: one_event, view: EventView, raw: bytes | None) -> Event:
-    dated = text_or_none(spec.id, view) if spec.undated else None
-    own = dated or text(spec.undated or spec.id, view)
+    picks = spec.picks
+    dated = text_or_none(picks.id, view) if picks.undated else None
+    own = dated or text(picks.undated or picks.id, view)
     timed = None if dated else spec.attempts
     event_id, *earlier = timed.ids(own, view) if timed else (own,)
-    former = [known for pick in spec.former if (known := text_or_none(pick, view)) not in {None, event_id}]
-    is_undated = spec.undated is not None and dated is None and timed is None
+    former = [known for pick in picks.former if (known := text_or_none(pick, view)) not in {None, event_id}]
+    is_undated = picks.undated is not None and dated is None and timed is None
     if is_undated:
         earlier = [own]  # without the time of receipt: what it was called when all events had ids
     return Event(
         event_id,
-        text(spec.type, view),
+        text(picks.type, view),
         view.data,
-        text_or_none(spec.account, view),
-        instant(spec.occurred_at.get(view)) if spec.occurred_at else None,
+        text_or_none(picks.account, view),
+        instant(picks.occurred_at.get(view)) if picks.occurred_at else None,
         raw,
         (*earlier, *former),
-        is_undated if spec.undated else None,
+        is_undated if picks.undated else None,
     )
 
 
 def _sample(spec: one_event, event_id: str, kind: str) -> Any:  # noqa: ANN401
-    data: Any = {} if spec.id.put else {"hookonce": event_id}
-    for pick, value in ((spec.id, event_id), (spec.type, kind)):
+    picks = spec.picks
+    data: Any = {} if picks.id.put else {"hookonce": event_id}
+    for pick, value in ((picks.id, event_id), (picks.type, kind)):
         if pick.put:
             data = pick.put(data, value)
     return data

@@ -1,6 +1,7 @@
 """Where a sender keeps what we want: a header, a place in the body, or something made of several.
 
-Each function makes an `Extractor`, which `one_event` and `many_events` apply to every delivery.
+Each function makes an `Extractor`, which `one_event` and `many_events` apply to every delivery. Where one is expected a
+text does as well: `$.id` is `field("$.id")`, `header x-id` is `header("x-id")`, `query id` is `query("id")`.
 """
 
 import re
@@ -38,6 +39,22 @@ class Extractor:
     absent: Reason = Reason.BAD_BODY
     junk: Reason = Reason.BAD_BODY
     put: Callable[[Any, str], Any] | None = None
+
+
+Place = Extractor | str
+"""An extractor, or a text that says which: `$.id`, `header x-id`, `query id`."""
+
+
+def extractor(place: Place) -> Extractor:
+    """Return the extractor that a place stands for. Raises: ValueError for a text that is not a place."""
+    if isinstance(place, Extractor):
+        return place
+    kind, _, name = place.partition(" ")
+    if place.startswith("$"):
+        return field(place)
+    if kind in _KINDS and name:
+        return _KINDS[kind](name)
+    raise ValueError(f"{place!r} is not a place; expected one like '$.id', 'header x-id' or 'query id'")
 
 
 def header(*names: str) -> Extractor:
@@ -89,6 +106,9 @@ def query(name: str) -> Extractor:
     return Extractor(get, f"query parameter {name}", Reason.BAD_HEADER, Reason.BAD_HEADER)
 
 
+_KINDS: Final[dict[str, Callable[[str], Extractor]]] = {"header": header, "query": query}
+
+
 def position() -> Extractor:
     """The event's place in its batch, from 0: tells apart events of one batch that are alike."""
     return Extractor(lambda view: view.at, "the place in the batch")
@@ -99,8 +119,9 @@ def fixed(text: str) -> Extractor:
     return Extractor(lambda _: text, "a fixed text")
 
 
-def first(*picks: Extractor) -> Extractor:
-    """The first of `picks` that has a text or a number; an empty text is nothing."""
+def first(*places: Place) -> Extractor:
+    """The first of `places` that has a text or a number; an empty text is nothing."""
+    picks = [extractor(place) for place in places]
 
     def get(view: EventView) -> object:
         odd: object = None
@@ -116,9 +137,9 @@ def first(*picks: Extractor) -> Extractor:
     )
 
 
-def when_matches(pick: Extractor, pattern: str, then: Extractor) -> Extractor:
-    """`then`, where the whole text of `pick` fits the regular expression `pattern`."""
-    form = re.compile(pattern)
+def when_matches(place: Place, pattern: str, value: Place) -> Extractor:
+    """`value`, where the whole text at `place` fits the regular expression `pattern`."""
+    form, pick, then = re.compile(pattern), extractor(place), extractor(value)
 
     def get(view: EventView) -> object:
         text = text_or_none(pick, view)
@@ -127,8 +148,9 @@ def when_matches(pick: Extractor, pattern: str, then: Extractor) -> Extractor:
     return Extractor(get, then.where, then.absent, then.junk, then.put)
 
 
-def join(*picks: Extractor, by: str = ":") -> Extractor:
+def join(*places: Place, by: str = ":") -> Extractor:
     """An id of several values, `created:7:1767225600`; None unless every one is a text or an integer."""
+    picks = [extractor(place) for place in places]
 
     def get(view: EventView) -> object:
         values = []
@@ -142,26 +164,28 @@ def join(*picks: Extractor, by: str = ":") -> Extractor:
     return Extractor(get, " + ".join(pick.where for pick in picks), put=_put_all(picks))
 
 
-def scoped(scope: Extractor, own: Extractor) -> Extractor:
-    """An id that is unique in `scope` only: `<scope>:<id>`, whatever stands in either.
+def scoped(within: Place, inner: Place) -> Extractor:
+    """An id that is unique within something only: `<scope>:<id>`, whatever stands in either.
 
     A colon of the id is escaped, so that the last one is the one between them; as in a URL, `%3A`.
     """
+    scope, own = extractor(within), extractor(inner)
 
     def get(view: EventView) -> object:
-        within, value = text_or_none(scope, view), text_or_none(own, view)
-        if within is None or value is None:
+        outer, value = text_or_none(scope, view), text_or_none(own, view)
+        if outer is None or value is None:
             return None
-        return f"{within}:{value.replace('%', '%25').replace(':', '%3A')}"
+        return f"{outer}:{value.replace('%', '%25').replace(':', '%3A')}"
 
     return Extractor(get, f"{scope.where} + {own.where}", put=_put_all((scope, own)))
 
 
-def digest(*picks: Extractor) -> Extractor:
+def digest(*places: Place) -> Extractor:
     """An id for senders that have none: SHA-256 (hex) over these values, in this order.
 
     The same for every redelivery if the values are; None if every one of them is absent.
     """
+    picks = [extractor(place) for place in places]
 
     def get(view: EventView) -> object:
         values = [pick.get(view) for pick in picks]
@@ -179,6 +203,16 @@ def body_digest(*volatile: str) -> Extractor:
     return Extractor(
         lambda view: delivery_fingerprint(view.delivery, volatile).hex(), "the body's fingerprint"
     )
+
+
+def or_unknown(*places: Place) -> Extractor:
+    """The first of `places`, or the type `unknown`."""
+    return first(*places, fixed("unknown"))
+
+
+def or_body(*places: Place, without: tuple[str, ...] = ()) -> Extractor:
+    """The first of `places`, or the body's fingerprint without these paths."""
+    return first(*places, body_digest(*without))
 
 
 def data_digest(*volatile: str) -> Extractor:

@@ -1,11 +1,12 @@
 """Checks the options of a source, all of them at once, so that a configuration is corrected in one go."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 _MAX_SECONDS: Final = 86_400
 _Word = TypeVar("_Word", bound=str)
+_Made = TypeVar("_Made")
 
 
 class Options:
@@ -72,6 +73,29 @@ class Options:
         if self.mistakes or unknown:
             msg = f"{self._owner}: {'; '.join([*unknown, *self.mistakes])}"
             raise ValueError(msg)
+
+
+def with_options(owner: str) -> Callable[[Callable[[Options], _Made]], Callable[[Mapping[str, Any]], _Made]]:
+    """Let a module's `configure` take its `Options`; every mistake is told when it has taken all of them.
+
+    A default stands in for what is wrong, so that it goes on; what it raises then is a mistake less worth telling.
+    """
+
+    def decorate(configure: Callable[[Options], _Made]) -> Callable[[Mapping[str, Any]], _Made]:
+        def configured(options: Mapping[str, Any]) -> _Made:
+            """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+            given = Options(options, owner)
+            try:
+                made = configure(given)
+            except ValueError:
+                given.done()
+                raise
+            given.done()
+            return made
+
+        return configured
+
+    return decorate
 
 
 def _hint(word: str, choices: Iterable[str]) -> str:

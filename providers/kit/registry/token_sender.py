@@ -13,10 +13,7 @@ from hookonce.providers.kit.registry.declared_options import token_scheme
 from hookonce.providers.kit.registry.options import Options
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Configured, Events, Sender
-from hookonce.providers.kit.signing.verdict import Sign, delivering, signer
-
-MAX_BODY = 1 << 20
-"""Bytes of a body that holds its token: it is parsed before it is known to be genuine."""
+from hookonce.providers.kit.signing.verdict import Sign, signer
 
 
 def token_sender(
@@ -45,17 +42,5 @@ def token_sender(
 def by_token(
     scheme: Token, *, events: Events, sender: Sender, wrap: Callable[[Sign], Sign] = signer
 ) -> Configured:
-    """Return a sender that brings this token, with all that follows from where the token is."""
-    sign = wrap(scheme.sign)
-    return Configured(
-        verify=scheme.verify,
-        events=events,
-        sign=sign,
-        sender=replace(
-            sender,
-            unauthenticated=scheme.path,
-            max_body=MAX_BODY if scheme.field else sender.max_body,
-            check_secret=scheme.check_secret,
-            deliver=None if scheme.header else delivering(scheme.deliver, sign),
-        ),
-    )
+    """Return a sender that brings this token."""
+    return Configured(events=events, sign=wrap(scheme.sign), sender=replace(sender, scheme=scheme))

@@ -101,6 +101,11 @@ class Jwt:
         return True if self.body_hash or not self.header or self.detached else None
 
     @property
+    def in_body(self) -> bool:
+        """Whether the token is the body, or in it."""
+        return not self.header
+
+    @property
     def key_algorithm(self) -> Algorithm | None:
         """What the sender signs with, None where a secret is shared."""
         return jws.algorithm_of(self.algorithms[0])
@@ -184,7 +189,9 @@ class Jwt:
         return claims
 
     def sign(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
-        """Return the token's header. Raises: ValueError for a secret that can't sign."""
+        """Return the token's header, none if it is in the body. Raises: ValueError for a secret that can't sign."""
+        if not self.header:
+            return {}
         claims = self.claims(body, now, **options)
         key = jws.signing_key(secret, self.secret, self.algorithms[0])
         if self.detached:

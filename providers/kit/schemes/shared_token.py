@@ -41,8 +41,6 @@ class Token:
     path: it is the last part of our URL, `/hooks/<source>/<secret>`, and nowhere else
 
     The others may be there as well, where nothing can be set up at the sender but a URL.
-    A sender whose token is not in a header has `deliver=scheme.deliver`, and `max_body` if it is in the body.
-
     Raises: ValueError for a declaration that can't mean anything.
     """
 
@@ -70,6 +68,11 @@ class Token:
     def signs_body(self) -> bool:
         """False: nothing is signed."""
         return False
+
+    @property
+    def in_body(self) -> bool:
+        """Whether the token is in the body."""
+        return bool(self.field)
 
     def check_secret(self, secret: str) -> None:
         """Raises: ValueError for a blank secret, and for one that can't stand where it belongs."""

@@ -17,18 +17,14 @@ long it retries. Then link to the sender's own page.
 https://example.com/docs/webhooks
 """
 
-from hookonce.providers.kit import Hmac, Sender, field, one_event, signer, told_apart_by
+from hookonce.providers import kit
 
-scheme = Hmac(header="x-$dashed-signature", prefix="sha256=")
-verify = scheme.verify
-sign = signer(scheme.sign)
-events = one_event(id=field("$$.id"), type=field("$$.type"))
-
-sender = Sender(
+events = kit.one_event(id="$$.id", type="$$.type")
+sender = kit.Sender(
+    scheme=kit.Hmac(header="x-$dashed-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon=None,  # how long after an event it may still come again: timedelta(days=3)
-    identity=told_apart_by("$$.id"),  # what makes two events two, if all else is equal
-    check_secret=scheme.check_secret,
+    retry_horizon=None,  # how long after an event it may still come again: kit.days(3)
+    identity=kit.told_apart_by("$$.id"),  # what makes two events two, if all else is equal
 )
 ''')
 

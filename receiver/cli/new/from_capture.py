@@ -17,8 +17,8 @@ from hookonce.receiver.cli.new.files import Made
 from hookonce.receiver.cli.new.guess import Guess, guess
 from hookonce.receiver.cli.new.source_table import source_table
 
-_BY_KEY_PAIR = {"Signed": "public_key_signature", "Jwt": "jwt"}
-"""Schemes of senders with a key pair, each with its module in the kit."""
+_BY_KEY_PAIR = ("Signed", "Jwt")
+"""Schemes of senders with a key pair."""
 _MAX_ON_ONE_LINE = 2  # arguments that go on one line
 _MODULE = string.Template('''\
 """$summary
@@ -29,14 +29,11 @@ long it retries. Then link to the sender's own page.
 https://example.com/docs/webhooks
 """
 
-${before}from hookonce.providers.kit import $names
-$after
-scheme = $scheme
-verify = scheme.verify
-sign = $sign
-events = one_event($places)
+from hookonce.providers import kit
 
-sender = Sender($declared)
+scheme = $scheme
+${sign}events = kit.one_event($places)
+sender = kit.Sender($declared)
 ''')
 
 _TEST = string.Template("""\
@@ -116,59 +113,33 @@ def _module(name: str, known: Guess, request: http_file.Captured) -> str:
         "StandardWebhooks": f"{how} as Standard Webhooks do",
         "Token": how,
     }[known.scheme]
-    timed = known.scheme in {"StandardWebhooks", "Jwt"} or "timestamp" in known.arguments
-    names = {
-        *([known.scheme] if known.scheme not in _BY_KEY_PAIR else []),
-        "Sender",
-        "one_event",
-        "signer",
-        *(["told_apart_by"] if known.scheme != "StandardWebhooks" else []),
-        *(place[0] for place in known.places.values()),
-    } - {"scheme.id"}
-    names |= {"Timestamp"} if "timestamp" in known.arguments else set()
-    names |= {"delivering"} if _is_elsewhere(known) else set()
     headers = {"event_id": known.in_headers.get("id"), "type": known.in_headers.get("type")}
     extra = "".join(f', {key}="{header}"' for key, header in headers.items() if header)
     places = [f"{key}={_place(*place)}" for key, place in known.places.items()]
     if _is_in_body(known):
         places.append("read=scheme.said")
-        names.add("signature_in_body")
     elif _is_text(request):
-        places.append("read=any_body")
-        names.add("any_body")
+        places.append("read=kit.any_body")
     is_open = known.arguments.get("body_is_unsigned", False)
     is_unsigned = (
         known.scheme == "Token" or is_open or ("id" in known.in_headers and "{header:" not in signed)
     )
     arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     declared = [
+        "scheme=scheme",
         f"id_is_signed={not is_unsigned}",
         "retry_horizon=None",
-        f"identity={_identity(known)}",
-        *(["tolerance=scheme.tolerance"] if timed else []),
+        *([f"identity={_identity(known)}"] if known.scheme != "StandardWebhooks" else []),
         *(["body_is_unsigned=True"] if is_open else []),
         *(["signed_in_parts=True"] if _is_in_body(known) and "field" in known.arguments else []),
-        *(["max_body=1 << 20"] if "field" in known.arguments or _is_in_body(known) else []),
-        *(["unauthenticated=True"] if "path" in known.arguments else []),
-        "check_secret=scheme.check_secret",
-        *(["deliver=delivering(scheme.deliver, sign)"] if _is_elsewhere(known) else []),
     ]
-    where = _BY_KEY_PAIR.get(known.scheme, "")
     return _MODULE.substitute(
         summary=f"{name.replace('_', ' ').title()} {what}.",
-        names=", ".join(sorted(names, key=lambda each: (each.islower(), each))),
-        before="from datetime import timedelta\n\n" if known.scheme == "Jwt" else "",
-        after=f"from hookonce.providers.kit.schemes.{where} import {known.scheme}\n" if where else "",
-        scheme=_call(known.scheme, arguments, apart=len(arguments) > _MAX_ON_ONE_LINE),
-        sign=f"signer({'signature_in_body' if _is_in_body(known) else 'scheme'}.sign{extra})",
+        scheme=_call(f"kit.{known.scheme}", arguments, apart=len(arguments) > _MAX_ON_ONE_LINE),
+        sign=f"sign = kit.signer(scheme.sign{extra})\n" if extra else "",
         places="\n" + "".join(f"    {line},\n" for line in places),
         declared=f"\n    {f',{chr(10)}    '.join(declared)},\n",
     )
-
-
-def _is_elsewhere(known: Guess) -> bool:
-    """Whether what proves the sender is not in a header."""
-    return _is_in_body(known) or not known.arguments.keys().isdisjoint({"query", "path", "field"})
 
 
 def _is_in_body(known: Guess) -> bool:
@@ -193,29 +164,29 @@ def _call(function: str, arguments: Mapping[str, Any], *, apart: bool = False) -
 def _value(value: object) -> str:
     if isinstance(value, Timestamp):
         parts = {"header": value.header, "key": value.key, "unit": "" if value.unit == "s" else value.unit}
-        return _call("Timestamp", {key: text for key, text in parts.items() if text})
+        return _call("kit.Timestamp", {key: text for key, text in parts.items() if text})
     if isinstance(value, timedelta):
-        return f"timedelta(minutes={int(value.total_seconds() // 60)})"
+        return f"kit.minutes({int(value.total_seconds() // 60)})"
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _place(function: str, *arguments: str) -> str:
     if function == "scheme.id":
         return function
-    return f"{function}({', '.join(map(json.dumps, arguments))})"
+    if function == "field":
+        return json.dumps(*arguments)
+    return f"kit.{function}({', '.join(map(json.dumps, arguments))})"
 
 
 def _identity(known: Guess) -> str:
     """What makes two events two: where their id is."""
     function, *arguments = known.places["id"]
-    if function == "scheme.id":
-        return "scheme.identity"
     if function in {"field", "header"}:
         [name] = arguments
         if _is_in_body(known):
-            return f"told_apart_by({json.dumps(f'claim {name[2:]}')})"
-        return f"told_apart_by({json.dumps(name if function == 'field' else f'header {name.lower()}')})"
-    return 'told_apart_by("body", because="say why equal bodies are one event")'
+            return f"kit.told_apart_by({json.dumps(f'claim {name[2:]}')})"
+        return f"kit.told_apart_by({json.dumps(name if function == 'field' else f'header {name.lower()}')})"
+    return 'kit.told_apart_by("body", because="say why equal bodies are one event")'
 
 
 def _event(known: Guess, request: http_file.Captured) -> Event | None:
@@ -262,10 +233,10 @@ def _toml(text: str) -> str:
 
 def _remarks(name: str, known: Guess, secret: str, event: Event | None) -> list[str]:
     remarks = []
-    if known.scheme in {"Hmac", *_BY_KEY_PAIR} and known.found:
+    if known.scheme in ("Hmac", *_BY_KEY_PAIR) and known.found:
         what = "the key" if known.scheme in _BY_KEY_PAIR else "the secret"
         arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
-        remarks.append(f"{what} verifies it: {_call(known.scheme, arguments)}")
+        remarks.append(f"{what} verifies it: {_call(known.scheme, arguments).replace('kit.', '')}")
     elif known.scheme == "Token":
         remarks.append(f"nothing is signed, the secret comes along: {_call(known.scheme, known.arguments)}")
     elif not known.found:

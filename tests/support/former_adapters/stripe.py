@@ -1,0 +1,57 @@
+"""Stripe signs `<t>.<body>` with HMAC-SHA256 and puts the time and every signature into one header.
+
+While a secret is rolled there are several `v1=`, one per secret; `v0=` is a test scheme and means nothing.
+The whole secret is the key, `whsec_` included, unlike in Standard Webhooks where the prefix comes off. Each
+endpoint and the CLI have secrets of their own. The id is `$.id`, the same on every retry;
+`$.pending_webhooks` is not. Retries go on for three days. Thin (v2) events have `$.context` where others have
+`$.account`. Two events may tell of one change.
+
+https://docs.stripe.com/webhooks/signature
+"""
+
+from datetime import timedelta
+
+from hookonce.providers.kit import (
+    UNSUCCESSFUL,
+    Hmac,
+    Sender,
+    Timestamp,
+    field,
+    first,
+    one_event,
+    signer,
+    told_apart_by,
+)
+
+scheme = Hmac(header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+verify = scheme.verify
+sign = signer(scheme.sign)
+events = one_event(
+    id=field("$.id"),
+    type=field("$.type"),
+    account=first(field("$.account"), field("$.context")),
+    occurred_at=field("$.created"),
+)
+
+
+def check_secret(secret: str) -> None:
+    """Raises: ValueError for what is certainly another thing: an API key, pasted by mistake."""
+    scheme.check_secret(secret)
+    if secret.startswith(("sk_", "pk_", "rk_")):
+        msg = "the secret is an API key of Stripe's; expected the endpoint's signing secret, 'whsec_...'"
+        raise ValueError(msg)
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    retries_on=UNSUCCESSFUL,
+    disables_after="days of failures",
+    identity=told_apart_by(
+        "$.id", new_on_retry=("signed time",), known_from="https://docs.stripe.com/webhooks/signature"
+    ),
+    tolerance=scheme.tolerance,
+    volatile=("$.pending_webhooks",),
+    check_secret=check_secret,
+    setup_url="https://dashboard.stripe.com/webhooks",
+)
