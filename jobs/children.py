@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
@@ -80,8 +80,8 @@ def claimer_of(  # noqa: PLR0913  a worker's parts
 
 def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
     """Be one worker until stopped, the next after whoever wrote at `place`."""
-    if place and isinstance(claimer, SingleSlot):  # one that runs many at once is at many
-        claimer.come_after(LastAttempt(place))
+    if place:
+        claimer.come_after(LastClaims(place))
     work(claimer, settings.redis_url)
     status = claimer.finish()
     if isinstance(claimer, Pool):

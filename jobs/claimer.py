@@ -16,7 +16,7 @@ from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.shared import Shared
@@ -106,6 +106,7 @@ class Claimer:
         )
         self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
         self._held = HeldClaims()
+        self._last: LastClaims | None = None
         self._heartbeat = Heartbeat(self._held, self._lent)
         self._train = Train(self._lent)
         self._shared = Shared(
@@ -196,7 +197,7 @@ class Claimer:
         try:
             while doubtful:
                 passenger = doubtful[0]
-                if takeover.settle(self._executor.idle_ledger, passenger.run):
+                if takeover.settle(self._executor.idle_ledger, passenger.run) is not None:
                     self._held.over([passenger.run])
                 else:
                     flushing.flush(self._executor.idle_ledger)
@@ -277,6 +278,8 @@ class Claimer:
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
         if runs:
             self._held.add(runs)
+            if self._last is not None:
+                self._last.hold(runs[0], self._held)
             self._heartbeat.begin()
             reach("run.claimed")
 
@@ -321,14 +324,13 @@ class Claimer:
 
     # What others have left
 
-    def come_after(self, last: LastAttempt) -> None:
-        """Take over what the worker before us was at, if it was at anything, and say how it ended."""
-        if (found := last.take()) is None:
-            return
-        attempt, how = found
-        with self.tolerating("why the worker before ended was not noted"):
-            end = WorkerEnd(f"{WORKER_ENDED}: {how}", self.registry)
-            takeover.take_over_of(self._executor.idle_ledger, [attempt.token], end)
+    def come_after(self, last: LastClaims) -> None:
+        """Take over what the worker before us held, and say how it ended; from now on write down what we hold."""
+        self._last = last
+        if (lost := last.take()) is not None:
+            with self.tolerating("what the worker before held was not taken over"):
+                end = WorkerEnd(f"{WORKER_ENDED}: {lost.how}", self.registry)
+                takeover.take_over_of(self._executor.idle_ledger, lost.tokens, end)
 
     def _look_around(self) -> None:
         """Look for what others have left behind, each at its time."""

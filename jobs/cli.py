@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +16,7 @@ import click
 import psycopg
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.children import (
     begin,
     claimer_of,
@@ -24,6 +25,7 @@ from hookonce.jobs.children import (
     warn_of_none,
     work_alone,
 )
+from hookonce.jobs.claimer import AWAY
 from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
@@ -44,8 +46,10 @@ from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Sup
 
 _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 _WORKER = (*_HOOKONCE, "worker")
-OnEnd = Callable[[str], None] | None
+OnEnd = Callable[[str], bool] | None
 MakeWorker = Callable[[str, Path | None, OnEnd], Child]
+LEDGER_BACK_WITHIN = timedelta(seconds=5)
+"""How long what runs suspects waits for a ledger that went away in the middle of one."""
 _MAX_SAID = 4000
 """Characters of an error; far less than a pipe holds."""
 
@@ -100,7 +104,7 @@ def worker(  # noqa: PLR0913  an option each
     if status := ForkedProcess(partial(begin, handlers_here)).wait():
         sys.exit(status)
     sweeping = Child("sweep", run=partial(begin, sweep_forever))
-    sys.exit(supervise(settings, partial(_forked, at_once), sweeping, processes, has_slots=at_once > 1))
+    sys.exit(supervise(settings, partial(_forked, at_once), sweeping, processes))
 
 
 def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> Child:
@@ -167,7 +171,7 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
             warn_of_none(registry, " or ".join(modules))
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
         sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
-        sys.exit(supervise(settings, started, sweeping, processes, has_slots=at_once > 1))
+        sys.exit(supervise(settings, started, sweeping, processes))
 
 
 def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:
@@ -176,28 +180,30 @@ def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None
     Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
     """
     if place:
-        claimer.come_after(LastAttempt(place))
+        claimer.come_after(LastClaims(place))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    while claimer.run_suspects(at_most=1):
-        if parent is not None and os.getppid() != parent:
-            break
+    try:
+        while claimer.run_suspects(at_most=1):
+            if parent is not None and os.getppid() != parent:
+                break
+    except AWAY as error:  # the handler's doing, if the ledger is there again: then the attempt is charged
+        claimer.hear(error, claimer.executor)
+        if not claimer.settle_within(LEDGER_BACK_WITHIN):
+            raise
     claimer.finish()
     claimer.flush()
 
 
-def supervise(
-    settings: Settings, worker: MakeWorker, sweeping: Child, processes: int, *, has_slots: bool = False
-) -> int:
+def supervise(settings: Settings, worker: MakeWorker, sweeping: Child, processes: int) -> int:
     """Run so many workers and a sweep until stopped; return the exit code.
 
-    Each worker is given a place of its own where it writes which attempt it is at, and this process how it has ended.
-    One that `has_slots` runs many at once: there its children write the one, and it the other.
+    Each worker is given a place of its own where it writes which claims it holds, and this process how it has ended.
     """
     _warn_of_rights(settings.database_url)
     with _directory() as directory:
         places = [Path(directory, str(n + 1)) if directory else None for n in range(processes)]
-        ended = [None if has_slots or place is None else LastAttempt(place).ended for place in places]
+        ended = [LastClaims(place).ended if place else None for place in places]
         workers = [
             worker(f"worker {n + 1}", place, on_end)
             for n, (place, on_end) in enumerate(zip(places, ended, strict=True))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.children import begin, handlers_here, sweep_forever, work_alone
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import Settings
@@ -18,8 +18,8 @@ from hookonce.receiver.processes.supervisor import Child, Supervisor
 
 
 def supervise(place: Path | None) -> int:
-    """Run worker and sweep until stopped; return the exit code. `place`: where the worker writes what it is at."""
-    on_end = LastAttempt(place).ended if place else None
+    """Run worker and sweep until stopped; return the exit code. `place`: where the worker writes what it holds."""
+    on_end = LastClaims(place).ended if place else None
     children = [
         Child("worker", run=partial(_begin, partial(_work, place)), on_end=on_end),
         Child("sweep", run=partial(_begin, sweep_forever)),

@@ -14,7 +14,7 @@
 - `held_claims`, `heartbeat`: the claims of a process, and what renews their leases
 - `failure_rows`: failures in a row by one error, for circuit breakers
 - `failure_callbacks`: who else hears of a failed attempt
-- `last_attempt`: what a worker was at that died
+- `last_claims`: what a worker held that died
 - `time_limit`: what ends a handler that takes too long
 - `listener`: who hears of attempts; `traces`: an attempt as a span, which needs the extra for OpenTelemetry
 """

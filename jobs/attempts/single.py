@@ -223,7 +223,7 @@ class SingleRun:
 
 
 def give_back(host: Host, run: ClaimedRun, cut_off: WorkerEnd | None, *, has_started: bool) -> bool:
-    """Give a run back, due at once; return whether it was not ended. Again cut off, it is a suspect.
+    """Give a run back, due at once; return whether it was, and had not ended. Again cut off, it is a suspect.
 
     One that was alone is charged, if it was cut off once its handler was called.
     """
@@ -231,13 +231,13 @@ def give_back(host: Host, run: ClaimedRun, cut_off: WorkerEnd | None, *, has_sta
     is_suspect = cut_off is not None and claims.was_cut_off(run)
     charged = cut_off if has_started else None
     try:
-        is_given_back = takeover.settle(host.connection.idle_ledger, run, charged, is_suspect=is_suspect)
+        status = takeover.settle(host.connection.idle_ledger, run, charged, is_suspect=is_suspect)
     except Kept:
         leave(host, [run])
         return False
-    if is_given_back and cut_off is not None:
+    if status is not None and cut_off is not None:
         claims.note_cut_off(run)
-    return is_given_back
+    return status == RunStatus.WAITING
 
 
 def log_end(run: ClaimedRun, ending: AttemptResult) -> None:

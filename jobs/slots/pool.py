@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 RESTART = 75
 """The exit status where too many slots are lost: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
+SUSPECT_TICK = 0.1
+"""Seconds between two looks at suspects under way: the one after that which has ended its process is started then."""
 _AWAY_PAUSE = 0.25
 _SILENCE = 0.5
 """Seconds after which it is said what is waited for: nobody asks for what ends at once."""
@@ -158,7 +160,7 @@ class Pool(Claimer):
 
     def _claim_on(self) -> None:
         while not self._is_ending:
-            self._wake.wait(TICK)
+            self._wake.wait(self._silence())
             self._wake.clear()
             try:
                 self._tend()
@@ -170,6 +172,12 @@ class Pool(Claimer):
         if self._suspects is not None:
             self._suspects.stop(self._executor.ledger_for_once)
 
+    def _silence(self) -> float:
+        """Return the seconds until something is to be looked at in any case."""
+        if self._suspects is None:
+            return TICK
+        return min(TICK, max(self._suspects_at - time.monotonic(), SUSPECT_TICK))
+
     def _tend(self) -> None:
         """Do what is due besides, then claim as long as there is capacity and something may be due."""
         self._settle_doubtful()
@@ -178,8 +186,9 @@ class Pool(Claimer):
         self._look_around()
         self._report.tend(self._executor.idle_ledger)
         if self._suspects is not None and time.monotonic() > self._suspects_at:
-            self._suspects_at = time.monotonic() + SUSPECTS_INTERVAL.total_seconds()
-            self._suspects.tend(self._executor.idle_ledger, self._names)
+            is_busy = self._suspects.tend(self._executor.idle_ledger, self._names)
+            pause = SUSPECT_TICK if is_busy else SUSPECTS_INTERVAL.total_seconds()
+            self._suspects_at = time.monotonic() + pause
         until = time.monotonic() + TICK
         while self._has_capacity() and not stopping.is_set() and not self._is_ending:
             if time.monotonic() > until:  # much that takes no slot: the rest must be tended, too

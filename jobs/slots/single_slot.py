@@ -8,11 +8,11 @@ notifies again. What was claimed and cannot be started in time is given back.
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
-from hookonce.jobs.attempts.last_attempt import LastAttempt
-from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
+from hookonce.jobs.claimer import AWAY, SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.slots.batches import Batches
@@ -24,6 +24,7 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 
 MAX_EVENTS = 1000
+_AWAY_PAUSE = 0.25
 _LOOKS = 2
 """What else is due is looked for, by two claims in a row (`DueCursor`), before a batch is waited for."""
 
@@ -43,11 +44,6 @@ class SingleSlot(Claimer):
     def under_way(self) -> UnderWay | None:
         """The attempt that goes on."""
         return self.slot.under_way
-
-    def come_after(self, last: LastAttempt) -> None:
-        """Take over what the worker before us was at; from now on write down what we are at."""
-        self.slot.last_attempt = last
-        super().come_after(last)
 
     def run_due(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
@@ -75,6 +71,20 @@ class SingleSlot(Claimer):
                 break
             attempts += self.slot.work(run)
         return attempts
+
+    def settle_within(self, patience: timedelta) -> bool:
+        """Settle what the ledger's absence has cut off, once it is back; return False if that takes longer."""
+        until = time.monotonic() + patience.total_seconds()
+        while True:
+            try:
+                self._settle_left()
+            except AWAY as error:
+                self.hear(error, self._executor)
+                if time.monotonic() > until:
+                    return False
+                time.sleep(_AWAY_PAUSE)
+            else:
+                return True
 
     def reporting(self) -> AbstractContextManager[object]:
         """Report for the desk what takes long, as long as a block lasts."""

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Claimed, Executor
-from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
@@ -49,8 +48,6 @@ class Slot:
         """Whether its handler has gone on in spite of its time limit."""
         self.has_freed_place = False
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
-        self.last_attempt: LastAttempt | None = None
-        """Where it is written down what is begun."""
         self._registry = registry
         self._supplier = supplier
 
@@ -93,8 +90,6 @@ class Slot:
 
     def _attempt(self, claimed: Claimed) -> None:
         at = self.begin(claimed)
-        if self.last_attempt is not None:
-            self.last_attempt.begin(at.run)
         self.executor.attempt(claimed, at.handler, self._has_next)
         if isinstance(claimed, ClaimedRun):
             self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))

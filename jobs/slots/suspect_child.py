@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.receiver.ledger.runs.claimed import Attempt
 from hookonce.receiver.processes import spawn
 
@@ -29,7 +29,7 @@ class SuspectChild:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._last = LastAttempt(path)
+        self._last = LastClaims(path)
         self._lock = path.with_suffix(".pid")
         self._process: subprocess.Popen[bytes] | None = None
         self._began: Attempt | None = None
@@ -87,7 +87,7 @@ class SuspectChild:
         """Return what it was at when it ended so, once."""
         self._last.ended(how)
         found = self._last.take()
-        return found[0] if found else None
+        return found.at if found else None
 
     def is_at_one_for(self, seconds: float) -> bool:
         """Return whether it has been seen at one and the same suspect for so long."""

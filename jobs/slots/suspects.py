@@ -9,7 +9,6 @@ its starts brings the suspects on by one.
 import contextlib
 import logging
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.stopping import hurrying
 from hookonce.receiver.ledger.runs import due_rows, takeover
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.processes.child import how_ended
 
 log = logging.getLogger(__name__)
 
@@ -60,19 +60,23 @@ class Suspects:
         base = Path(self._directory.name, "0") if self._directory else place or Path()
         self._children = [SuspectChild(base.with_name(f"{base.name}-suspects-{n}")) for n in range(most)]
 
-    def tend(self, connection: psycopg.Connection, handlers: Sequence[str]) -> None:
-        """Note how children have ended, and start one if a suspect of these handlers is due and none will take it."""
+    def tend(self, connection: psycopg.Connection, handlers: Sequence[str]) -> bool:
+        """Note how children have ended, and start one if a suspect of these handlers is due and none will take it.
+
+        Return whether any of ours is at work.
+        """
         for child in self._children:
             if status := child.take_status():
                 self._note_end(connection, child, status)
         if any(child.is_ours and not child.is_at_one_for(self._long) for child in self._children):
-            return
+            return True
         free = next((child for child in self._children if not child.is_there), None)
         if free is not None and due_rows.is_suspect_due(connection, handlers):
             try:
                 free.start(self._command)
             except OSError as error:  # out of processes, memory or room
                 log.warning("what is to be run alone waits: %s", error.strerror)
+        return self.count() > 0
 
     def count(self) -> int:
         """Return how many of our children are at work."""
@@ -100,7 +104,7 @@ class Suspects:
         return WorkerEnd(f"{WORKER_ENDED}: {how}", self.handlers)
 
     def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
-        how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+        how = how_ended(status)
         if attempt := child.take_end(how):
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
                 if status == os.EX_UNAVAILABLE:  # it ended because the ledger was away

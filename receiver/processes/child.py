@@ -23,20 +23,26 @@ MAX_LAST_CHUNKS = 16  # chunks read from the pipe of a dead child: one of its ki
 OnLine = Callable[[str, str], None]
 
 
+def how_ended(status: int) -> str:
+    """Return how a process has ended, by its status as subprocess has it: "exit status 3", "SIGKILL"."""
+    return f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+
+
 @dataclass(frozen=True)
 class Child:
     """A program to keep alive; `env` is added to ours; its output goes to `stdout`, or to ours.
 
-    `env` may be a function, asked at each start. `on_end` is told how it has ended whenever it is to be started again:
-    "exit status 3", "SIGKILL". It inherits the descriptors of `fds`. With `hangs_up` a restart is left to itself: it is
-    sent SIGHUP and goes on. With `run` it is no program but that function, forked off; then the rest has no meaning.
+    `env` may be a function, asked at each start. `on_end` is told how it has ended whenever it is to be started again
+    ("exit status 3", "SIGKILL"), and returns whether it had done anything: then it is started again at once. It
+    inherits the descriptors of `fds`. With `hangs_up` a restart is left to itself: it is sent SIGHUP and goes on. With
+    `run` it is no program but that function, forked off; then the rest has no meaning.
     """
 
     name: str
     argv: Sequence[str] = ()
     env: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None
     stdout: IO[bytes] | int | None = None
-    on_end: Callable[[str], None] | None = None
+    on_end: Callable[[str], bool] | None = None
     fds: Sequence[int] = ()
     hangs_up: bool = False
     run: Callable[[], None] | None = None

@@ -1,10 +1,10 @@
 """Keeps child processes alive: what dies comes back, what cannot work says so, and nothing is left behind.
 
-RQ's worker exits when Redis is away for 25 s, a poison event may kill its process: both are normal, so a
-child that died is started again, after a pause that grows. Two things are final, since starting again would not
-help: exit status 78 (bad configuration, schema behind), and one and the same crash five times in a row, as of a
-package that is missing. What a child says of a crash that it repeats is shown once. In development, where somebody is
-about to mend it, such a child waits for `restart` instead.
+RQ's worker exits when Redis is away for 25 s, a poison event may kill its process: both are normal, so a child that
+died is started again: at once if it had done anything, else after a pause that grows. Two things are final, since
+starting again would not help: exit status 78 (bad configuration, schema behind), and one and the same crash five times
+in a row of a child that did nothing, as of a package that is missing. What a child says of a crash that it repeats is
+shown once. In development, where somebody is about to mend it, such a child waits for `restart` instead.
 
 No threads: one selector waits for signals, output and time. Signals reach it through `signal.set_wakeup_fd`,
 so that one which comes just before the wait is not missed.
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from hookonce.receiver.processes.child import Child, ChildProcess, OnLine
+from hookonce.receiver.processes.child import Child, ChildProcess, OnLine, how_ended
 from hookonce.receiver.processes.forked import ForkedProcess
 
 __all__ = ["Child", "RestartDelays", "Supervisor"]
@@ -35,7 +35,7 @@ HURRY_TIMEOUT = timedelta(seconds=5)
 MIN_RESTART_DELAY = timedelta(seconds=1)
 MAX_RESTART_DELAY = timedelta(seconds=30)
 SAME_CRASHES = 5
-"""So many in a row are final; a handler that ends its process comes back only after its lease."""
+"""So many in a row are final."""
 CRASHED_WITHIN = timedelta(seconds=5)
 """Of its start: who ran for longer was at work, and may die of what it worked on."""
 UNCAUGHT = 1
@@ -55,10 +55,10 @@ class RestartDelays:
     longest: timedelta | None = None
     _next: timedelta | None = None
 
-    def after(self, ran: timedelta) -> timedelta:
-        """Return the pause after a run of this length: none if it was healthy, else 1, 2, 4 … 30 s."""
+    def after(self, ran: timedelta, *, has_worked: bool = False) -> timedelta:
+        """Return the pause after a run: none if it took long enough, or has done anything, else 1, 2, 4 … 30 s."""
         shortest, longest = self.shortest or MIN_RESTART_DELAY, self.longest or MAX_RESTART_DELAY
-        if ran >= HEALTHY_AFTER:
+        if has_worked or ran >= HEALTHY_AFTER:
             self._next = shortest
             return timedelta()
         pause = self._next or shortest
@@ -93,10 +93,10 @@ class Crashes:
         self.number = 0
         return held
 
-    def note(self, status: int, ran: timedelta) -> list[str]:
+    def note(self, status: int, ran: timedelta, *, has_worked: bool) -> list[str]:
         """Note how a run has ended; return what was held back of it and is not what the one before had said."""
         last, self._last = self._last, ""
-        if status != UNCAUGHT or ran >= self.within:
+        if status != UNCAUGHT or has_worked or ran >= self.within:
             return self.release()
         if self.number and last == self.reason:
             self.number += 1
@@ -276,11 +276,13 @@ class Supervisor:
         if kept.process and (status := kept.process.status()) is not None:
             kept.process.end()
             kept.process = None
-            self._tell(kept, kept.crashes.note(status, timedelta(seconds=self._clock() - kept.started)))
+            has_worked = self._has_worked(kept, status)
+            ran = timedelta(seconds=self._clock() - kept.started)
+            self._tell(kept, kept.crashes.note(status, ran, has_worked=has_worked))
             if kept.kill_at is not None:
                 kept.kill_at, kept.due = None, self._clock()
             elif self._kill_at is None:
-                self._after_death(kept, status)
+                self._after_death(kept, status, has_worked=has_worked)
         if kept.process and kept.kill_at is not None and self._clock() >= kept.kill_at:
             log.warning("%s is killed: did not end in time", kept.child.name)
             kept.process.end()
@@ -307,17 +309,19 @@ class Supervisor:
             if self._on_line:
                 self._on_line(kept.child.name, line)
 
-    def _after_death(self, kept: _SupervisedChild, status: int) -> None:
+    def _has_worked(self, kept: _SupervisedChild, status: int) -> bool:
+        """Tell whoever wants to know how a child has ended; return whether it had done anything."""
+        is_over = self._kill_at is not None or status == BAD_CONFIGURATION
+        return not is_over and kept.child.on_end is not None and kept.child.on_end(how_ended(status))
+
+    def _after_death(self, kept: _SupervisedChild, status: int, *, has_worked: bool) -> None:
         if status == BAD_CONFIGURATION:
             self._give_up(kept, BAD_CONFIGURATION, "cannot work as it is configured (exit status 78)")
         elif kept.crashes.number >= SAME_CRASHES:
             why = f": {kept.crashes.reason}" if kept.crashes.reason else ""
             self._give_up(kept, UNCAUGHT, f"crashed {SAME_CRASHES} times in a row in the same way{why}")
         else:
-            how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
-            if kept.child.on_end:
-                kept.child.on_end(how)
-            self._schedule_restart(kept, f"ended ({how})")
+            self._schedule_restart(kept, f"ended ({how_ended(status)})", has_worked=has_worked)
 
     def _give_up(self, kept: _SupervisedChild, status: int, why: str) -> None:
         """Stop everything, for starting this child again would not help; or wait for who mends it."""
@@ -329,9 +333,10 @@ class Supervisor:
         self._status = status
         self._shut_down()
 
-    def _schedule_restart(self, kept: _SupervisedChild, why: str) -> None:
+    def _schedule_restart(self, kept: _SupervisedChild, why: str, *, has_worked: bool = False) -> None:
         now = self._clock()
-        pause = kept.pauses.after(timedelta(seconds=now - kept.started)).total_seconds()
+        ran = timedelta(seconds=now - kept.started)
+        pause = kept.pauses.after(ran, has_worked=has_worked).total_seconds()
         kept.due = now + pause
         log.warning("%s %s; starts again %s", kept.child.name, why, f"in {pause:g} s" if pause else "now")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hookonce.receiver.processes.supervisor import Child, RestartDelays, Supervisor
+from hookonce.receiver.processes.supervisor import SAME_CRASHES, Child, RestartDelays, Supervisor
 
 ROOT = Path(__file__).parents[2]
 HOUR = timedelta(hours=1)
@@ -108,6 +108,23 @@ def test_child_comes_back_at_once_after_a_healthy_run():
     supervise(sh("echo started; kill -9 $$"), time=time, react={"started": age})
 
     assert starts == [0, 60, 120]
+
+
+def test_child_that_has_done_anything_comes_back_at_once_and_is_never_given_up():
+    time = ManualTime()
+    ends = []
+
+    def has_worked(how):
+        ends.append((how, time.now))
+        if len(ends) == 2 * SAME_CRASHES:
+            supervisor.stop()
+        return True
+
+    child = Child("child", ["sh", "-c", "echo same; exit 1"], on_end=has_worked)
+    supervisor = Supervisor([child], clock=time, selector=time)
+
+    assert supervisor.run() == 0
+    assert ends == [("exit status 1", 0)] * 2 * SAME_CRASHES
 
 
 def test_supervisor_does_not_poll_while_children_run():

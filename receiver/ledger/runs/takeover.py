@@ -157,27 +157,27 @@ def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> i
     """Take over the claims whose leases are over; return how many runs were left of them. Committed claim by claim."""
     with connection.transaction():
         found = _claims(connection, _OVER)
-    return sum(_take_over(connection, claim, how, is_dead=False) for claim in found)
+    return sum(len(_take_over(connection, claim, how, is_dead=False)) for claim in found)
 
 
 def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], how: WorkerEnd) -> int:
     """Take over claims of a worker that is known to have died; return how many runs were left of them. Committed."""
     with connection.transaction():
         found = _claims(connection, _OF, list(tokens))
-    return sum(_take_over(connection, claim, how, is_dead=True) for claim in found)
+    return sum(len(_take_over(connection, claim, how, is_dead=True)) for claim in found)
 
 
 def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
     """Give back what was run alone by a process that was told to end: a suspect still, and not charged.
 
-    Return whether it was under way. Committed.
+    Return whether it was under way, and is open still: one whose handler has committed by itself is dead. Committed.
     """
     with connection.transaction():
         found = _claims(connection, _OF, [token])
     left = [
         _take_over(connection, claim._replace(is_alone=False), WorkerEnd(), is_dead=True) for claim in found
     ]
-    return any(left)
+    return any(status != RunStatus.DEAD for each in left for status in each)
 
 
 def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[Claim]:
@@ -185,8 +185,10 @@ def _claims(connection: psycopg.Connection, query: str, *values: object) -> list
     return cursor.execute(query.encode(), values, prepare=True).fetchall()
 
 
-def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool) -> int:
-    """Take over one claim; return how many runs were left of it, none where another has it.
+def _take_over(
+    connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool
+) -> Sequence[RunStatus]:
+    """Take over one claim; return what the runs are now that were left of it, none where another has it.
 
     A transaction of one of its attempts that goes on is ended. What keeps its lock all the same, being prepared or at
     its COMMIT, stays in the claim, and everything else is settled.
@@ -203,9 +205,9 @@ def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, 
 
 def _settled(
     connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool, skips_locked: bool = False
-) -> int:
+) -> Sequence[RunStatus]:
     if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
-        return 0
+        return ()
     values = [claim.events, claim.places, claim.token]
     connection.execute(marks.WAIT_SHORTLY)
     cursor = connection.cursor(row_factory=args_row(_Row))
@@ -214,7 +216,7 @@ def _settled(
     left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
     # In the next statement: what the lock was waited for is seen by now.
     marked = {Place(*row) for row in connection.execute(_MARKED, [claim.token])}
-    _settle(connection, claim, _Left(left, locked, marked), how)
+    buried = _settle(connection, claim, _Left(left, locked, marked), how)
     held = [
         row for row in claim.rows if row in {each.place for each in left} - {each.place for each in locked}
     ]
@@ -227,15 +229,19 @@ def _settled(
     else:
         connection.execute(_DELETE, [claim.token])
     reach("claim.taken_over")
-    return len(left)
+    return [RunStatus.DEAD] * buried + [RunStatus.WAITING] * (len(left) - buried)
 
 
-def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> None:
-    """Say what becomes of each locked row of a claim; which may have been started is told before any is buried."""
+def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> int:
+    """Say what becomes of each locked row of a claim; which may have been started is told before any is buried.
+
+    Return how many are dead.
+    """
     started = set([row for row in claim.rows if row in left.sources][: claim.slots])
     committed = [row for row in claim.rows if row in left.locked and row in left.marked]
     rest = [row for row in claim.rows if row in left.locked and row not in left.marked]
     recovered: Counter[Tally] = Counter()
+    buried = len(committed)
     if committed:
         _fail(connection, claim, committed, AttemptResult(RunStatus.DEAD, error=marks.COMMITTED))
         connection.execute(_FORGET_MARKS, [claim.token])
@@ -255,6 +261,7 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
             ending = how.charged(handler, attempt)
             is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
             recovered.update(left.tallies(row, RunStatus.DEAD if is_dead else AGAIN))
+            buried += is_dead
     elif rest:
         _give_back(connection, rest, suspects=started)
         for row in rest:
@@ -262,6 +269,7 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
                 recovered.update(left.tallies(row, AGAIN))
     if recovered:
         counters.add(connection, recovered)
+    return buried
 
 
 def _give_back(
@@ -279,8 +287,8 @@ def _fail(
 
 def settle(
     connection: psycopg.Connection, run: ClaimedRun, how: WorkerEnd | None = None, *, is_suspect: bool = False
-) -> bool:
-    """Give back a run of ours whose attempt was cut off, if it was not ended; return whether it was not.
+) -> RunStatus | None:
+    """Give back a run of ours whose attempt was cut off; return what it is now, None if it was ended before.
 
     It is not charged, but is a suspect where `is_suspect`: its handler may be what has ended the connection. One that
     was alone is charged, by `how`. Dead instead, if its handler has committed by itself. `connection` is idle. Raises
@@ -288,7 +296,7 @@ def settle(
     """
     place = [Place(run.event.id, run.n)]
 
-    def write(has_committed: bool) -> bool:  # noqa: FBT001
+    def write(has_committed: bool) -> RunStatus | None:  # noqa: FBT001
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
             marks.delete(connection, marks.Marked.of(run.key))
@@ -297,6 +305,6 @@ def settle(
             ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
             if run.is_alone and how is not None:
                 ending = how.charged(run.handler, run.attempt)
-        return bool(ends.fail_rows(connection, run.token, place, [ending]))
+        return ends.fail_rows(connection, run.token, place, [ending]).get(place[0])
 
     return marks.settle(connection, marks.Marked.of(run.key), write)

@@ -86,7 +86,7 @@ def charges_all_that_were_under_way(patch):
     right = takeover._settle  # noqa: SLF001
 
     def settle(connection, claim, left, how):
-        right(connection, claim._replace(is_alone=True, is_started=True), left, how)
+        return right(connection, claim._replace(is_alone=True, is_started=True), left, how)
 
     patch.setattr(takeover, "_settle", settle)
 
@@ -95,7 +95,7 @@ def charges_no_suspect(patch):
     right = takeover._settle  # noqa: SLF001
 
     def settle(connection, claim, left, how):
-        right(connection, claim._replace(is_alone=False), left, how)
+        return right(connection, claim._replace(is_alone=False), left, how)
 
     patch.setattr(takeover, "_settle", settle)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from hookonce.jobs.attempts.endings import LEDGER_LEFT
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
@@ -19,6 +22,7 @@ from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, takeover
+from tests.support.inbox import effect
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
@@ -28,7 +32,9 @@ SHORT = timedelta(seconds=0.5)
 HOUR = timedelta(hours=1)
 WORKER = [sys.executable, "-m", "hookonce.receiver.cli", "worker"]
 HANDLERS = """
+import os
 import time
+import psycopg
 from hookonce import on
 from sqlalchemy import text
 
@@ -36,6 +42,11 @@ from sqlalchemy import text
 def quick(event, tx):
     tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
     time.sleep(0.5)
+
+@on("stripe", "cut", name="cut", attempts=1)
+def cut(event, tx):
+    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [tx.scalar(text("SELECT pg_backend_pid()"))])
 
 @on("stripe", "long", name="long", attempts=1, tx="none", timeout=600)
 def long(event):
@@ -72,6 +83,10 @@ def suspects(inbox):
     def long(_event):
         pass
 
+    def cut(_event, _tx):
+        pass
+
+    inbox.on(cut, pattern="cut", attempts=1)
     inbox.on(quick, pattern="quick", attempts=1)
     inbox.on(long, pattern="long", attempts=1, tx="none")
 
@@ -109,7 +124,7 @@ def tended(inbox, url, place, **options):
 
     def tend(look, expected=None):
         def tended():
-            ours.tend(inbox.connection, ["long", "quick"])
+            ours.tend(inbox.connection, ["cut", "long", "quick"])
             return look()
 
         return until(tended, expected, seconds=SECONDS)
@@ -118,6 +133,25 @@ def tended(inbox, url, place, **options):
         yield tend
     finally:
         ours.stop(lambda: connections.connect(url))
+
+
+def test_what_a_process_held_is_due_once_it_has_died_and_what_it_was_at_is_suspected(
+    inbox, pool_of, tmp_path
+):
+    inbox.on(effect)
+    inbox.registry.note("effect", timedelta(0))
+    last = LastClaims(tmp_path / "1")
+    with pool_of(2) as pool:
+        pool.come_after(last)
+        inbox.deliver("a", "b", "c")
+        pool._claim(None, pool._capacity.of_claim(2), time.monotonic() + SECONDS, at_once=2)  # noqa: SLF001
+        assert last.ended("SIGKILL")
+
+        pool.come_after(last)
+
+        left = inbox.rows("SELECT waits, attempts, token FROM hookonce.queue ORDER BY event")
+        assert sorted(left, key=str) == [("suspect", 0, None), ("suspect", 0, None), (None, 0, None)]
+    assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
 
 
 def test_each_start_of_a_process_that_dies_at_once_brings_suspects_on_by_one(
@@ -219,14 +253,14 @@ def test_child_whose_last_suspect_was_done_ended_none(inbox, suspects, environ, 
 ENDS_BY = """
 import os, sys
 from pathlib import Path
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.drain import configured
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import leases
 
 worker = SingleSlot(*configured())
+worker.come_after(LastClaims(Path(sys.argv[sys.argv.index("--place") + 1])))
 run = worker._claim_suspect()
-LastAttempt(Path(sys.argv[sys.argv.index("--place") + 1])).begin(run)
 leases.note_start(worker.executor.idle_ledger, run)
 os._exit(int(sys.argv[1]))
 """
@@ -247,6 +281,15 @@ def test_child_is_charged_unless_the_ledger_has_left_it(inbox, suspects, tmp_pat
 
     assert inbox.rows("SELECT status, waits, attempts FROM hookonce.run_states") == [left]
     assert inbox.rows("SELECT FROM hookonce.claims") == []
+
+
+def test_suspect_that_ends_its_connection_is_charged(inbox, suspects, environ, tmp_path):
+    suspects(cut=["a"])
+
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+        tend(lambda: [row[2:] for row in inbox.runs()], [("dead", 1)])
+
+    assert inbox.rows("SELECT error FROM hookonce.failures") == [(LEDGER_LEFT,)]
 
 
 def hurry_when_it_is_said(caplog):

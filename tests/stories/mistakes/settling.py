@@ -33,12 +33,14 @@ def takes_a_part_of_a_claim():
 
 def buries_before_it_ranks():
     def settle(connection, claim, left, how):
+        buried = 0
         for part in (
             [row for row in claim.rows if row in left.marked],
             [row for row in claim.rows if row not in left.marked],
         ):
             events, places = [row.event for row in part], [row.n for row in part]
-            right(connection, claim._replace(events=events, places=places), left, how)
+            buried += right(connection, claim._replace(events=events, places=places), left, how)
+        return buried
 
     right = replace(takeover, "_settle", settle)
 

@@ -122,7 +122,7 @@ def charges_the_whole_batch():
 
 def settle_as(*, is_alone):
     def settle(connection, claim, left, how):
-        right(connection, claim._replace(is_alone=is_alone, is_started=is_alone), left, how)
+        return right(connection, claim._replace(is_alone=is_alone, is_started=is_alone), left, how)
 
     right = replace(takeover, "_settle", settle)
 

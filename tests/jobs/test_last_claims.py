@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.slots.capacity import OneAtATime
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.claimed import LEASE
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from tests.support.claiming import end, lapse
@@ -37,7 +38,10 @@ def is_killed(event, tx):
 """
 
 
-def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(inbox, database_url, redis_url, tmp_path):
+@pytest.mark.parametrize("concurrency", ["1", "3"])
+def test_end_of_a_worker_is_said_of_what_it_was_at_before_its_lease_is_over(
+    inbox, database_url, redis_url, tmp_path, concurrency
+):
     (tmp_path / "handlers.py").write_text(HANDLERS)
     ends = {"exits": "exit status 3", "is.killed": "SIGKILL"}
     ids = [inbox.deliver(f"evt_{type_}", type=type_)[0] for type_ in ends]
@@ -48,7 +52,7 @@ def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(inbox, database_u
         "PYTHONPATH": str(ROOT),
     }
     worker = subprocess.Popen(
-        [sys.executable, "-m", "hookonce.receiver.cli", "worker"],
+        [sys.executable, "-m", "hookonce.receiver.cli", "worker", "--concurrency", concurrency],
         cwd=tmp_path,
         env=environ,
         stdout=subprocess.DEVNULL,
@@ -56,7 +60,7 @@ def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(inbox, database_u
     )
     try:
         expected = [(id_, 1, f"{WORKER_ENDED}: {how}") for id_, how in zip(ids, ends.values(), strict=True)]
-        until(lambda: sorted(errors(inbox)), expected, seconds=SECONDS, process=worker)
+        until(lambda: sorted(errors(inbox)), expected, seconds=LEASE.total_seconds(), process=worker)
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.wait(SECONDS)
@@ -78,10 +82,9 @@ def died(inbox, drain, tmp_path):
     """A worker that died at an attempt that it made alone, whose transaction is still on its way; that run, and how."""
     inbox.deliver("evt_1")
     inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
-    last = LastAttempt(tmp_path / "1")
+    last = LastClaims(tmp_path / "1")
     drain.come_after(last)
     run = drain._claim_suspect()  # noqa: SLF001
-    last.begin(run)
     leases.note_start(inbox.connection, run)
     last.ended("exit status 3")
     return run, last
@@ -122,16 +125,23 @@ def test_end_of_a_worker_that_was_at_nothing_is_no_failure(inbox, drain, died):
 
 def test_attempt_that_others_may_have_killed_is_a_suspect_at_once_and_not_charged(inbox, drain, tmp_path):
     inbox.deliver("evt_1")
-    last = LastAttempt(tmp_path / "1")
-    capacity = OneAtATime(inbox.registry, quick_first=True)
-    (run,) = drain._claim(None, capacity, time.monotonic() + 60).runs  # noqa: SLF001
-    last.begin(run)
-    last.ended("exit status 3")
+    last = LastClaims(tmp_path / "1")
+    drain.come_after(last)
+    drain._claim(None, OneAtATime(inbox.registry, quick_first=True), time.monotonic() + 60)  # noqa: SLF001
+    assert last.ended("exit status 3")
 
     drain.come_after(last)
 
     assert inbox.rows("SELECT waits, attempts, token FROM hookonce.queue") == [("suspect", 0, None)]
     assert errors(inbox) == []
+
+
+def test_worker_that_has_claimed_nothing_has_left_nothing(tmp_path):
+    last = LastClaims(tmp_path / "1")
+
+    assert not last.ended("exit status 1")
+
+    assert last.take() is None
 
 
 def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
@@ -145,7 +155,7 @@ def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
     drains = [SingleSlot(inbox.settings, inbox.registry) for _ in range(2)]
     inbox.drains += drains
     inbox.deliver(*"abcd")
-    last = LastAttempt(tmp_path / "1")
+    last = LastClaims(tmp_path / "1")
     drains[0].come_after(last)
     with pytest.raises(KeyboardInterrupt):
         drains[0].run_due()
@@ -160,7 +170,7 @@ def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
 def test_attempt_goes_on_where_it_can_not_be_written_down(inbox, drain, tmp_path):
     inbox.deliver("evt_1")
 
-    drain.come_after(LastAttempt(tmp_path / "absent" / "1"))
+    drain.come_after(LastClaims(tmp_path / "absent" / "1"))
     while inbox.work():
         pass
 
