@@ -32,6 +32,7 @@ class Provider(Sender):
     """A sender's module, or what its `configure` made, ready to use; what it declares is said at `Sender`.
 
     key_algorithm: what the sender signs with, where a public key verifies it and the scheme tells
+    batch: makes the body of a batch out of its one element, of a sender whose bodies are lists of events
     takes_keys: `verify`, and `handshake` too, have the keyword `keys` (URL → fetched document), may raise KeyNeeded
     summary: one line on what is signed
     """
@@ -45,6 +46,7 @@ class Provider(Sender):
     handshake: Callable[..., Reply | None] | None = None
     key_algorithm: "Algorithm | None" = None
     takes_keys: bool = False
+    batch: Callable[[bytes], bytes] | None = None
     summary: str = ""
 
     def delivery(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
@@ -89,6 +91,7 @@ def provider(name: str, source: object, origin: str, module: object = None) -> P
     return Provider(
         name=name,
         takes_keys="keys" in signature(made["verify"]).parameters,
+        batch=getattr(made["events"], "batch", None),
         summary=summary(getattr(module, "__doc__", None)),
         **made,
     )

@@ -1,9 +1,10 @@
 """The command line. Each command is imported when it is called, not before.
 
-`commands` has one module per command; some have parts of their own: `dev`, `doctor`, `replay`, `capture` and `new`.
+`commands` has one module per command; some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture`
+and `new`.
 What commands share: `options` reads what was typed, `output` prints, `connections` reaches the servers, `notify` tells
 the workers, `local_sources` knows what can be sent to here, `exported_event` reads an
-event of another ledger, and `signing_sources` whose secrets sign and verify.
+event of another ledger, `pulled` says how far a pull of them is, and `signing_sources` whose secrets sign and verify.
 """
 
 import atexit
@@ -40,6 +41,7 @@ COMMANDS = {
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
+    "listen": (f"{_HERE}.listen:listen", "Send another inbox's events to a program here."),
     "login": (f"{_HERE}.login:login", "Keep a token of another inbox, to ask it from here."),
     "logout": (f"{_HERE}.login:logout", "Forget the token of another inbox."),
     "man": (f"{_HERE}.man:man", "Write the manual pages."),
@@ -75,7 +77,7 @@ COMMANDS = {
 GROUPS = {
     "Begin": ("init", "dev", "demo", "new"),
     "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts", "mcp"),
-    "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
+    "Try, and find out": ("trigger", "capture", "listen", "explain", "verify", "sign", "doctor"),
     "Put right": ("replay", "steps", "pause", "resume", "reverify", "quarantine", "window"),
     "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens", "login", "logout"),
     "Run in production": ("serve", "worker", "sweep", "db", "prune", "deploy"),

@@ -125,11 +125,8 @@ def begin_pull(desk: Desk, asked: PullRequest) -> Pull:
         said["since"] = asked.since.isoformat()
     has_bodies = desk.allows(Scope.BODIES)
     detail = {"filter": said, "after": begun.position.after, "bodies": has_bodies}
-    with desk.connection.transaction():
-        audit_log.note(desk.connection, desk.who, "pull", "events", detail)
-        number = feed.noted(desk.connection, desk.who)
     return Pull(
-        id=number,
+        id=audit_log.note(desk.connection, desk.who, "pull", "events", detail),
         cursor=str(begun.position),
         has_bodies=has_bodies,
         oldest_at=begun.oldest_at,

@@ -40,7 +40,7 @@ def make(settings: Settings) -> dict[str, str]:
     made, mistakes = {}, []
     for name, source in without.items():
         provider = source.provider
-        found = next((one for one in _candidates(kept.get(name), provider) if _fits(one, provider)), None)
+        found = made_up(provider, kept.get(name))
         if found is None:
             mistakes.append(
                 f"source '{name}' has no signing secret and none can be made up; set {source.secret_places}"
@@ -52,9 +52,9 @@ def make(settings: Settings) -> dict[str, str]:
     return made
 
 
-def made_up(provider: Provider) -> str | None:
-    """Return a new secret such as a sender of this kind has; None where it can't be made up, as half of a key pair."""
-    return next((one for one in _candidates(None, provider) if _fits(one, provider)), None)
+def made_up(provider: Provider, kept: str | None = None) -> str | None:
+    """Return a secret such as a sender of this kind has, the `kept` one if it fits; None where none can be made up."""
+    return next((one for one in _candidates(kept, provider) if _fits(one, provider)), None)
 
 
 def admin_token(settings: Settings) -> str:
@@ -100,6 +100,9 @@ def _candidates(kept: str | None, provider: Provider) -> Iterator[str]:
     if provider.key_algorithm:  # half of a pair: with the private key we can sign test deliveries
         yield new_key(provider.key_algorithm).strip().replace("\n", "\\n")
     yield from (prefixed, plain) if provider.name == "stripe" else (plain, prefixed)
+    if not provider.fetches:  # else the secret is what its keys are asked for with
+        yield from (f"hookonce:{plain}", f"hookonce&{plain}")  # a user and a password, a key and its secret
+        yield new_key("rsa-sha256").strip().replace("\n", "\\n")
 
 
 def _fits(secret: str, provider: Provider) -> bool:

@@ -1,6 +1,7 @@
-"""Sends a stored delivery once more, signed anew, to an address that the configuration allows, and tells the status.
+"""Sends a stored delivery once more, signed anew, and tells what the other side says.
 
-Nothing of the answer's body is read: who asks learns whether it arrived, and nothing else of what is inside there.
+The dashboard sends to addresses that the configuration allows, and reads nothing of the answer's body: its user learns
+whether the delivery arrived, and nothing else of what is inside there.
 """
 
 import time
@@ -10,27 +11,31 @@ from datetime import datetime, timedelta
 from urllib.parse import unquote, urlsplit
 
 import requests
+import urllib3
 
 from hookonce.providers import Delivery
+from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.source import Source
 
 TIMEOUT = timedelta(seconds=10)
-_OUR_OWN = frozenset(
-    {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "cookie"}
-)
-_MASK = "[secret]"
 
 
 class NotSent(Exception):  # noqa: N818  a state of the world
     """It did not arrive; the text says why, and nothing of a secret."""
 
+    def __init__(self, text: str, *, is_listening: bool = True) -> None:
+        """Say why, and whether anything listens there at all."""
+        super().__init__(text)
+        self.is_listening = is_listening
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the other side said, and how long it took."""
+    """What the other side said, and how long it took; `text` is the beginning of its body, if that was read."""
 
     status: int
     took: timedelta
+    text: str = ""
 
 
 def allowed(url: str, prefixes: Sequence[str]) -> bool:
@@ -52,38 +57,47 @@ def _may_lead_up(path: str) -> bool:
     return ".." in path or "\\" in path
 
 
-def forward(source: Source, stored: Delivery, event_id: str, type: str, now: datetime) -> Answer:  # noqa: A002
-    """POST a delivery to its `url`, signed with the source's first secret. Raises `NotSent`."""
+def forward(
+    source: Source, stored: Delivery, event: EventName, now: datetime, *, is_element: bool = False
+) -> Answer:
+    """Send a delivery to its `url`, signed with the source's first secret. Raises `NotSent`."""
+    secret = next(iter(source.secrets), "")
     try:
-        signed = source.provider.delivery(
-            stored.body,
-            next(iter(source.secrets), ""),
-            now,
-            event_id=event_id,
-            type=type,
-            url=stored.url,
-            method="POST",
-        )
-    except ValueError as error:
+        signed = signed_anew(source.provider, secret, stored, event, now, is_element=is_element)
+    except NotSigned as error:
         raise NotSent(f"it can't be signed for {source.name}: {error}") from None
-    kept = {
-        name: value
-        for name, value in stored.headers.items()
-        if name.lower() not in _OUR_OWN and _MASK not in value
-    }
-    headers = kept | {name.lower(): value for name, value in signed.headers.items()}
+    return send(signed, TIMEOUT)
+
+
+def send(delivery: Delivery, timeout: timedelta, *, reads: int = 0) -> Answer:
+    """Send a delivery as it is, with no other headers, and no redirect followed. Raises `NotSent`.
+
+    At most so many bytes of the answer's body are read.
+    """
     began = time.monotonic()
     try:
         with requests.Session() as session:
             session.trust_env = False  # no proxy and no ~/.netrc: it goes where it says
-            with session.post(
-                signed.url or stored.url,
-                data=signed.body,
-                headers=headers,
-                timeout=TIMEOUT.total_seconds(),
+            session.headers.clear()
+            with session.request(
+                delivery.method,
+                delivery.url,
+                data=delivery.body,
+                headers={"connection": "close", **delivery.headers},
+                timeout=timeout.total_seconds(),
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(response.status_code, timedelta(seconds=time.monotonic() - began))
-    except requests.RequestException as error:
-        raise NotSent(f"{urlsplit(stored.url).netloc} did not answer: {error.__class__.__name__}") from None
+                text = response.raw.read(reads).decode(errors="replace") if reads else ""
+                return Answer(response.status_code, timedelta(seconds=time.monotonic() - began), text)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
+        raise NotSent(
+            f"{urlsplit(delivery.url).netloc} did not answer: {error.__class__.__name__}",
+            is_listening=not _is_refused(error),
+        ) from None
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether nothing listens there, which stands below the words of requests and of urllib3."""
+    reason = getattr(next(iter(error.args), None), "reason", None)
+    return isinstance(reason, BaseException) and isinstance(reason.__cause__, ConnectionRefusedError)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import requests
 
 from hookonce.receiver.remote.addresses import address, is_loopback
-from hookonce.receiver.remote.errors import Refused, RemoteError, Unreachable, plain
+from hookonce.receiver.remote.errors import NO_INBOX, Refused, RemoteError, Unreachable, plain
 from hookonce.receiver.remote.profiles import Profile
 
 CONNECT_TIMEOUT: Final = timedelta(seconds=10)
@@ -152,7 +152,8 @@ class Client:
             where = urlsplit(answer.headers.get("Location", "")).netloc or "another path"
             raise Refused(
                 f"{self.url} redirects to {plain(where)}, and no token is sent there; "
-                "log in at the address where the inbox itself answers"
+                "log in at the address where the inbox itself answers",
+                NO_INBOX,
             )
         if status == requests.codes.no_content:
             return {}
@@ -164,7 +165,8 @@ class Client:
                 )
             told = f"{status}, {plain(kind) or 'of no type'}"
             raise Refused(
-                f"what answers at {self.url} is no inbox ({told}): a proxy, a sign-in page, or another address"
+                f"what answers at {self.url} is no inbox ({told}): a proxy, a sign-in page, or another address",
+                NO_INBOX,
             )
         if answer.ok and status != requests.codes.accepted:
             return document

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+NO_INBOX = "no_inbox"
+"""The code of a `Refused` by what is no inbox: a proxy, a sign-in page."""
 _LONGEST = 300
 
 

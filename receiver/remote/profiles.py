@@ -38,8 +38,16 @@ class Profile:
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the user's configuration folder: below $XDG_CONFIG_HOME, or ~/.config."""
-    given = environ.get("XDG_CONFIG_HOME", "")
-    return (Path(given) if os.path.isabs(given) else Path.home() / ".config") / "hookonce"  # noqa: PTH117  of a str
+    return _folder(environ.get("XDG_CONFIG_HOME", ""), ".config")
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of what the user's commands remember: below $XDG_STATE_HOME, or ~/.local/state."""
+    return _folder(environ.get("XDG_STATE_HOME", ""), ".local/state")
+
+
+def _folder(given: str, usual: str) -> Path:
+    return (Path(given) if os.path.isabs(given) else Path.home() / usual) / "hookonce"  # noqa: PTH117  of a str
 
 
 def usual_name(url: str) -> str:

@@ -166,7 +166,7 @@ def test_configured_secret_wins_over_a_kept_one(tmp_path):
 
 def test_secret_that_cannot_be_made_up_is_asked_for(tmp_path):
     class Picky:
-        name, needs_secret, key_algorithm = "picky", True, None
+        name, needs_secret, key_algorithm, fetches = "picky", True, None, ()
 
         def check_secret(self, secret):
             raise ValueError(secret)

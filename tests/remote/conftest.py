@@ -16,6 +16,10 @@ class Served:
     inbox: object
     url: str
 
+    @property
+    def port(self):
+        return int(self.url.rpartition(":")[2])
+
     def token(self, name, *scopes):
         return api_tokens.create(
             self.inbox.connection, name, [api_tokens.Scope(each) for each in scopes], None, "a test"
@@ -30,8 +34,8 @@ class Silent(WSGIRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(inbox):
-    server = make_server("127.0.0.1", 0, inbox.app, threaded=True, request_handler=Silent)
+def serving(inbox, port=0):
+    server = make_server("127.0.0.1", port, inbox.app, threaded=True, request_handler=Silent)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield Served(inbox, f"http://127.0.0.1:{server.port}")

@@ -144,6 +144,15 @@ def can_sign(text: str) -> bool:
     return isinstance(_loaded(text), PrivateKey)
 
 
+def public_half(text: str) -> str:
+    """Return the public half of a private key, in PEM: what a program that verifies is to know. Raises: ValueError."""
+    key = _loaded(text)
+    if not isinstance(key, PrivateKey):
+        raise ValueError("that is no private key")  # noqa: TRY004  what the text holds
+    form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return key.public_key().public_bytes(*form).decode()
+
+
 def new_key(algorithm: Algorithm) -> str:
     """Return a new private key for `algorithm`, in PEM: for test deliveries, of which no sender knows."""
     key: PrivateKey

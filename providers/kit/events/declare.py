@@ -141,9 +141,14 @@ class many_events(one_event):  # noqa: N801
 
     def sample(self, event_id: str, kind: str) -> bytes:
         """Return a batch of one event with this id and type."""
-        element = _sample(self, event_id, kind)
-        batch = _json(json_paths.put(None, (*self._steps, 0), element))
-        return urlencode({self.form: batch}).encode() if self.form else batch
+        return self.batch(_json(_sample(self, event_id, kind)))
+
+    def batch(self, element: bytes) -> bytes:
+        """Return a batch of one event, the element as it is written; what the sender puts around it is left out."""
+        place = self._steps if None in self._steps else (*self._steps, 0)
+        around = _json(json_paths.put(None, place, 0))
+        body = element.join(around.rpartition(b"0")[::2])
+        return urlencode({self.form: body}).encode() if self.form else body
 
 
 @dataclass(kw_only=True, eq=False)
@@ -190,6 +195,11 @@ class one_of_two:  # noqa: N801  reads as a declaration
     def sample(self, event_id: str, kind: str) -> bytes:
         """Return a body of the usual kind with this id and type."""
         return self.usual.sample(event_id, kind)
+
+    @property
+    def batch(self) -> Callable[[bytes], bytes] | None:
+        """What makes a batch of one event, of the kind of deliveries that are batches; None if neither is."""
+        return next((each.batch for each in (self.usual, self.other) if isinstance(each, many_events)), None)
 
 
 def is_unreadable(event: Event) -> bool:

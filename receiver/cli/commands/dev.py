@@ -15,11 +15,9 @@ from hookonce.receiver.cli.dev.pulling import Origin, Pulling
 from hookonce.receiver.cli.dev.screen import Screen
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.dev import file_watch
 from hookonce.receiver.dev.stack import stack
 from hookonce.receiver.remote import profiles
-from hookonce.receiver.remote.errors import BadAddress, BadProfiles, NoProfile
 from hookonce.receiver.remote.pull import Wanted
 
 USUAL_SPAN = timedelta(days=1)
@@ -27,19 +25,14 @@ USUAL_SPAN = timedelta(days=1)
 
 
 def _origin(options: Mapping[str, Any]) -> Origin | None:
-    """Return from where events are pulled. Raises: `click.UsageError`, `NotFound`, `click.ClickException`."""
+    """Return from where events are pulled. Raises: `click.UsageError`, `RemoteError`."""
     if options["origin"] is None:
         if any(options[name] for name in ("since", "source", "kind", "follow", "as_real")):
             raise click.UsageError(
                 "--since, --source, --type, --follow and --as-real say what --from pulls; name it"
             )
         return None
-    try:
-        profile = profiles.find(options["origin"])
-    except NoProfile as error:
-        raise NotFound(str(error)) from None
-    except (BadAddress, BadProfiles) as error:
-        raise click.ClickException(str(error)) from None
+    profile = profiles.find(options["origin"])
     since = options["since"] or datetime.now(UTC) - USUAL_SPAN
     wanted = Wanted(since, options["source"], options["kind"])
     return Origin(profile, wanted, follows=options["follow"], is_test=not options["as_real"])

@@ -6,22 +6,27 @@ Three headers say where it came from. Nothing is done or changed at the other si
 
 import hashlib
 import threading
-import time
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import psycopg
 from pydantic import ValidationError
 
+from hookonce.providers import Delivery
 from hookonce.receiver.cli.connections import operator
 from hookonce.receiver.cli.dev.screen import echo, say
 from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
 from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
 from hookonce.receiver.dev.stack import Stack
 from hookonce.receiver.ledger import transfer
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import NewEvent
 from hookonce.receiver.ledger.transfer import Taken
+from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.privacy.at_rest import imported
 from hookonce.receiver.redis.workers import notify
 from hookonce.receiver.remote.client import Client
@@ -29,14 +34,8 @@ from hookonce.receiver.remote.errors import RemoteError
 from hookonce.receiver.remote.profiles import Profile
 from hookonce.receiver.remote.pull import CursorFile, Page, Puller, Wanted
 
-ORIGIN, RECEIVED_AT, REDACTED = "hookonce-origin", "hookonce-received-at", "hookonce-redacted"
-"""Headers that a pulled event has besides its own."""
-STATUS_EVERY = 5.0
-"""Seconds between two lines that say how far it is."""
 _STORE_AGAIN = 1.0
 """Seconds after which a ledger that was away is tried again."""
-_ODD = "not as expected"
-_MISSING = {"retention": "without a body", "key": "sealed", "scope": "not allowed to leave"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class Pulling:
     def __init__(self, running: Stack, origin: Origin) -> None:
         self._running = running
         self._origin = origin
-        self._taken = Taken()
-        self._skipped: dict[str, int] = {}
-        self._said_at = 0.0
+        self._status = Status(self._tell, "new")
+        self._has_told_odd = False
+        self._is_away = False
         self._connection: psycopg.Connection | None = None
 
     def follow(self, ended: threading.Event) -> None:
@@ -76,15 +75,14 @@ class Pulling:
                 for page in puller.pages(ended, follows=self._origin.follows):
                     if not self.take(page, ended):
                         return
-                    self._say_how_far(page.behind)
+                    self._status.say(page.behind)
             if not ended.is_set():
-                self._say_how_far(0, is_last=True)
+                self._status.say(0, is_last=True)
         except (RemoteError, OSError) as error:
             echo(f"hookonce: nothing more is pulled: {error}", err=True)
         finally:
             client.close()
-            if self._connection is not None:
-                self._connection.close()
+            self._disconnect()
 
     def take(self, page: Page, ended: threading.Event) -> bool:
         """Store a page, trying until the ledger does; False if that did not come to be."""
@@ -96,60 +94,82 @@ class Pulling:
         ]
         while events and not ended.is_set():
             try:
-                self._connection = self._connection or connections.connect(settings.database_url)
-                transfer.take(self._connection, events, operator(), self._taken, run=True, in_order=True)
-            except (psycopg.Error, connections.LedgerUnavailable):
-                if self._connection is not None:
-                    self._connection.close()
-                self._connection = None
+                self._store(events)
+            except psycopg.DataError as error:  # of something that no inbox would give
+                events = self._storable(events, error)
+            except (psycopg.Error, connections.LedgerUnavailable) as error:
+                if not self._is_away:
+                    self._tell(f"the ledger here is away ({type(error).__name__}); waiting for it")
+                self._is_away = True
+                self._disconnect()
                 ended.wait(_STORE_AGAIN)
-                continue
-            with suppress(Exception):  # workers look by themselves, too
-                notify(settings.redis_url)
-            return True
+            else:
+                self._is_away = False
+                with suppress(Exception):  # workers look by themselves, too
+                    notify(settings.redis_url)
+                return True
         return not events
+
+    def _store(self, events: Sequence[NewEvent]) -> None:
+        self._connection = self._connection or connections.connect(self._running.settings.database_url)
+        taken = Taken()
+        transfer.take(self._connection, events, operator(), taken, run=True, in_order=True)
+        self._status.add("new", taken.new)
+        self._status.add("known", taken.known)
+        self._status.add("known with another body", taken.conflicts)
+
+    def _storable(self, events: Sequence[NewEvent], error: psycopg.Error) -> list[NewEvent]:
+        """Return what is left to store, once PostgreSQL has said by itself which of many events it can't hold."""
+        if len(events) == 1:
+            self._odd(type(error).__name__)
+            return []
+        middle = len(events) // 2
+        left: list[NewEvent] = []
+        for half in (events[:middle], events[middle:]):
+            try:
+                self._store(half)
+            except psycopg.DataError as inner:
+                left += self._storable(half, inner)
+        return left
 
     def _event(self, shown: dict[str, object]) -> NewEvent | None:
         """Return an event as it is stored here; None for what can't be run, which is counted."""
-        missing = shown.get("missing")
-        if missing is not None:
-            self._skip(_MISSING.get(str(missing), "without a body"))
+        if (why := why_missing(shown)) is not None:
+            self._status.add(why)
             return None
         try:
             event = ExportedEvent.model_validate(shown)
-            event.headers |= self._origin_of(shown)
+            if shown.get("is_redacted"):
+                self._sign_anew(event)
+            event.headers |= origin_headers(self._origin.profile.url, shown)
             return event.event()._replace(is_test=self._origin.is_test or event.is_test)
         except ValidationError as error:
-            why = why_refused(error)
+            self._odd(why_refused(error))
         except ValueError:
-            why = "body_b64: expected base64"
-        if _ODD not in self._skipped:
-            self._tell(f"an event is {_ODD}: {clean(why)}")
-        self._skip(_ODD)
+            self._odd("body_b64: expected base64")
         return None
 
-    def _origin_of(self, shown: dict[str, object]) -> dict[str, str]:
-        said = {
-            ORIGIN: f"{self._origin.profile.url} {shown.get('id')}",
-            RECEIVED_AT: str(shown.get("received_at")),
-        }
-        if shown.get("is_redacted"):
-            said[REDACTED] = "yes"
-        return {name: clean(text) for name, text in said.items()}
-
-    def _skip(self, why: str) -> None:
-        self._skipped[why] = self._skipped.get(why, 0) + 1
-
-    def _say_how_far(self, behind: int, *, is_last: bool = False) -> None:
-        now = time.monotonic()
-        if not is_last and now - self._said_at < STATUS_EVERY:
+    def _sign_anew(self, event: ExportedEvent) -> None:
+        """Sign a redacted body with the secret that its source has here, in place; its own signature fits no more."""
+        source = self._running.settings.sources.get(event.source)
+        if source is None or source.provider.name != event.provider or event.is_element:
             return
-        self._said_at = now
-        known = f", {self._taken.known} known" if self._taken.known else ""
-        other = f", {self._taken.conflicts} known with another body" if self._taken.conflicts else ""
-        skipped = "".join(f", {number} {clean(why)}" for why, number in self._skipped.items())
-        left = "; that is all of it" if is_last else f", {behind} behind"
-        self._tell(f"{self._taken.new} new{known}{other}{skipped}{left}")
+        stored = Delivery("POST", event.url, event.headers, b64decode(event.body_b64 or "", validate=True))
+        name, secret = EventName(event.event_id, event.type), next(iter(source.secrets), "")
+        with suppress(NotSigned):
+            signed = signed_anew(source.provider, secret, stored, name, datetime.now(UTC))
+            event.headers, event.body_b64 = dict(signed.headers), b64encode(signed.body).decode()
+
+    def _odd(self, why: str) -> None:
+        if not self._has_told_odd:
+            self._tell(f"an event is {ODD}: {clean(why)}")
+        self._has_told_odd = True
+        self._status.add(ODD)
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _tell(self, text: str) -> None:
         say(f"{clean(self._origin.profile.name)[:12]:<12}  {'pulled':<9}  {text}")

@@ -9,6 +9,7 @@ from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
+from hookonce.receiver.outbound.signing import EventName
 
 _MAX_URL_LENGTH = 2000
 
@@ -33,7 +34,8 @@ def send_again(number: int) -> Response:
         audit_log.note(connection, actor(), "send again", f"event {number}", {"to": url.partition("?")[0]})
     delivery = Delivery("POST", url, found.body.headers, found.body.body)
     try:
-        answer = forward(source, delivery, found.event.event_id, found.event.type, datetime.now(UTC))
+        name = EventName(found.event.event_id, found.event.type)
+        answer = forward(source, delivery, name, datetime.now(UTC), is_element=found.body.is_element)
     except NotSent as error:
         abort(502, f"Not sent: {error}.")
     took = answer.took // timedelta(milliseconds=1)

@@ -33,6 +33,7 @@ class Note(NamedTuple):
 _NOTE = """
 INSERT INTO hookonce.audit (who, action, subject, detail)
 SELECT %s, action, subject, detail::json FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (action, subject, detail)
+RETURNING id
 """
 _LATEST = """
 SELECT id, at, who, action, subject, detail FROM hookonce.audit
@@ -46,15 +47,16 @@ def note(
     action: str,
     subject: str,
     detail: Mapping[str, Any] | None = None,
-) -> None:
-    """Write down that somebody did something."""
-    note_all(connection, who, [Note(action, subject, detail or {})])
+) -> int:
+    """Write down that somebody did something; return the number of the note."""
+    return note_all(connection, who, [Note(action, subject, detail or {})])[0]
 
 
-def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) -> None:
-    """Write down, in this order and one statement, what somebody did to many things."""
+def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) -> list[int]:
+    """Write down, in this order and one statement, what somebody did to many things; return the notes' numbers."""
     rows = [(action, subject, json.dumps(dict(detail))) for action, subject, detail in notes]
-    connection.execute(_NOTE, [who, *([row[column] for row in rows] for column in range(3))])
+    written = connection.execute(_NOTE, [who, *([row[column] for row in rows] for column in range(3))])
+    return [number for (number,) in written.fetchall()]
 
 
 def latest(connection: psycopg.Connection, limit: int, before: int | None = None) -> list[Change]:

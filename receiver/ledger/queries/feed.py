@@ -48,6 +48,7 @@ _HORIZON = """
                        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                        AND l.mode = 'RowExclusiveLock' AND l.granted) AS writers"""
 
+_SET_BACK: Final = "the ledger was set back since: it ends before the cursor"
 _OLDEST = "SELECT received_at FROM hookonce.events ORDER BY id LIMIT 1"
 
 _PAGE = f"""
@@ -132,7 +133,7 @@ def begin(connection: psycopg.Connection, since: datetime | None, position: Posi
         if position.ledger != ledger:
             raise OtherLedger("the cursor is of another ledger")
         if position.after > newest:
-            raise OtherLedger("the ledger was set back since: it ends before the cursor")
+            raise OtherLedger(_SET_BACK)
     else:
         after = newest if since is None else id_at_time.first_since(connection, _earlier(since)) - 1
         position = Position(ledger, after, after, newest, tuple(horizon["writers"]))
@@ -158,6 +159,8 @@ def page(connection: psycopg.Connection, wanted: Filter, position: Position) -> 
     first = rows[0]
     if first["ledger"].hex != position.ledger:
         raise OtherLedger("the cursor is of another ledger")
+    if position.after > first["newest"]:
+        raise OtherLedger(_SET_BACK)
     shown = [row for row in rows if row["id"] is not None]
     is_cut = first["found"] == FEED_PAGE or len(shown) < first["found"]
     after = shown[-1]["id"] if is_cut and shown else max(until, position.after)
@@ -204,13 +207,6 @@ LASTS: Final = timedelta(hours=24)
 _KEPT = """
 SELECT detail FROM hookonce.audit WHERE id = %s AND who = %s AND action = 'pull' AND at > now() - %s
 """
-_NOTED = "SELECT max(id) FROM hookonce.audit WHERE who = %s AND action = 'pull'"
-
-
-def noted(connection: psycopg.Connection, who: str) -> int:
-    """Return the number of the newest note of the audit on what somebody pulls."""
-    row = connection.execute(_NOTED, [who]).fetchone()
-    return int(row[0]) if row and row[0] else 0
 
 
 def allowed(connection: psycopg.Connection, who: str, number: int) -> Filter | None:

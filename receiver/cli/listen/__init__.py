@@ -1,0 +1,1 @@
+"""What `hookonce listen` does: `signers` know with which secret to sign, `forwarder` sends, `target` is where to."""

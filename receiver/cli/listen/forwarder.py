@@ -1,0 +1,171 @@
+"""Sends the events of another inbox on to a program, in order and one at a time, as their senders would.
+
+How far it is, and whether the program took the event, is noted before the next event is sent. Where nothing listens,
+the event waits: a program that starts again has missed nothing.
+"""
+
+import threading
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from hookonce.providers import Delivery
+from hookonce.receiver.cli.dev.screen import echo, say
+from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
+from hookonce.receiver.cli.listen.signers import NoSigner, Signers
+from hookonce.receiver.cli.listen.target import Target
+from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
+from hookonce.receiver.outbound.forwarding import NotSent, send
+from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
+from hookonce.receiver.remote.pull import CursorFile, Page
+
+TRY_AGAIN = timedelta(seconds=0.5)
+"""After which a target where nothing listened is tried again."""
+_SHOWN = 200
+"""Bytes of an answer that is no success."""
+
+
+class _Event(ExportedEvent):
+    """An event as a pull gives it, with its number in the other ledger."""
+
+    id: int = Field(ge=1)
+
+    @property
+    def words(self) -> str:
+        """How a line names it."""
+        return f"{clean(self.type)}  {clean(self.event_id)}  {self.id}"
+
+
+class _Skipped(Exception):  # noqa: N818  a state of the world
+    """An event is not sent; `kind` is as it is counted, and the text is told, if there is any."""
+
+    def __init__(self, kind: str, text: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an event: whether the program took it, None if it was not sent."""
+
+    event: int
+    is_taken: bool | None
+
+
+class Forwarder:
+    """Sends events of the inbox at `origin`; what it does is told line by line."""
+
+    def __init__(
+        self, origin: str, target: Target, timeout: timedelta, signers: Signers, file: CursorFile
+    ) -> None:
+        self._origin = origin
+        self._target = target
+        self._timeout = timeout
+        self._signers = signers
+        self._file = file
+        self._is_waiting = False
+        self.status = Status(self.tell, "sent", "failed")
+
+    def page(self, page: Page, ended: threading.Event) -> bool:
+        """Send what was not sent before of a page; False if `ended` came between."""
+        for place, shown in enumerate(page.events, 1):
+            number = shown.get("id")
+            if isinstance(number, int) and number <= self._file.kept.sent:
+                continue
+            outcome = self.send(shown, ended)
+            if outcome is None:
+                return False
+            self._file.note(outcome.event, has_failed=outcome.is_taken is False, is_next=True)
+            self.status.say(page.behind + len(page.events) - place)
+        self.status.say(page.behind)
+        return not ended.is_set()
+
+    def send(self, shown: Mapping[str, Any], ended: threading.Event | None) -> Outcome | None:
+        """Send an event; None if `ended` came first. Without `ended` nothing is waited for."""
+        number = shown.get("id")
+        event = number if isinstance(number, int) else 0
+        try:
+            read = self._read(shown)
+            self.introduce(read.source, read.provider)
+            return self._sent(read, shown, ended)
+        except _Skipped as error:
+            self.status.add(error.kind)
+            if text := str(error):
+                self.tell(text)
+        return Outcome(event, None)
+
+    def introduce(self, source: str, provider: str) -> None:
+        """Tell with which secret the events of a source are signed, or why they can't be; once."""
+        if self._signers.is_known(source, provider):
+            return
+        try:
+            first, *rest = self._signers.of(source, provider).introduction()
+        except NoSigner as error:
+            first, rest = f"not sent on: {error}", []
+        for line in [f"{source:<12}  {first}", *rest]:
+            echo(clean(line))
+
+    def tell(self, text: str) -> None:
+        """Print a line about the pull."""
+        say(f"{'':<12}  {'pulled':<9}  {text}")
+
+    def _read(self, shown: Mapping[str, Any]) -> _Event:
+        if (why := why_missing(shown)) is not None:
+            raise _Skipped(why)
+        try:
+            return _Event.model_validate(shown)
+        except ValidationError as error:
+            raise _Skipped(ODD, f"an event is {ODD}: {clean(why_refused(error))}") from None
+
+    def _signed(self, read: _Event, shown: Mapping[str, Any]) -> Delivery:
+        """Return an event as its sender would send it now, with what says where it came from."""
+        try:
+            body = b64decode(read.body_b64 or "", validate=True)
+            signer = self._signers.of(read.source, read.provider)
+            signed = signed_anew(
+                signer.provider,
+                signer.secret,
+                Delivery("POST", self._target.url(read.source), read.headers, body),
+                EventName(read.event_id, read.type),
+                datetime.now(UTC),
+                is_element=read.is_element,
+            )
+        except NoSigner:
+            raise _Skipped("of sources that can't be signed for") from None
+        except NotSigned as error:
+            raise _Skipped("that can't be signed", f"{read.words}: {clean(str(error))}") from None
+        except ValueError:
+            raise _Skipped(ODD, f"an event is {ODD}: body_b64: expected base64") from None
+        return replace(signed, headers={**signed.headers, **origin_headers(self._origin, shown)})
+
+    def _sent(self, read: _Event, shown: Mapping[str, Any], ended: threading.Event | None) -> Outcome | None:
+        while True:
+            signed = self._signed(read, shown)  # anew at each try, since the signed time grows old
+            try:
+                answer = send(signed, self._timeout, reads=_SHOWN)
+            except NotSent as error:
+                if error.is_listening or ended is None:
+                    return self._told(read, "no answer", f": {clean(str(error))}", is_taken=False)
+                if not self._is_waiting:
+                    self._is_waiting = True
+                    self.tell(f"nothing listens at {clean(signed.url)}; it is tried again until it does")
+                if ended.wait(TRY_AGAIN.total_seconds()):
+                    return None
+                continue
+            self._is_waiting = False
+            is_taken = 200 <= answer.status < 300  # noqa: PLR2004  HTTP's own classes
+            said = clean(answer.text.strip())
+            word = f"{answer.status} {answer.took // timedelta(milliseconds=1)} ms"
+            return self._told(read, word, f": {said}" if said and not is_taken else "", is_taken=is_taken)
+
+    def _told(self, read: _Event, word: str, said: str, *, is_taken: bool) -> Outcome:
+        self.status.add("sent" if is_taken else "failed")
+        painted = paint("ok" if is_taken else "fail", f"{word:<12}")
+        say(f"{clean(read.source)[:12]:<12}  {painted}  {read.words}{said}")
+        return Outcome(read.id, is_taken)
