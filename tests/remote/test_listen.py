@@ -261,9 +261,7 @@ def test_event_is_sent_again_by_its_id_or_because_it_failed(
     numbers = served.inbox.deliver("evt_1", "evt_2", "evt_3")
     command = ["listen", "prod", "--forward", target_program.url]
     to = target(target_program.url, elsewhere=False)
-    cursor_file(profiles.find("prod"), Wanted(None), to).note(
-        numbers[1], has_failed=True
-    )
+    cursor_file(profiles.find("prod"), Wanted(None), to).note(numbers[1], has_failed=True)
     target_program.answer = lambda _: 503
 
     refused = hookonce(*command, *(each.format(number=numbers[1]) for each in again))
