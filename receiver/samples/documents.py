@@ -17,6 +17,7 @@ from hookonce.providers import Delivery
 from hookonce.providers.kit import FORM, SignOptions
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.samples import edits, files
+from hookonce.receiver.samples.envelopes import envelope
 from hookonce.receiver.samples.files import Sample
 from hookonce.receiver.samples.fresh_ids import Id, replaced, reshaped
 from hookonce.receiver.samples.moved_times import moved, moved_text, seconds_since_written
@@ -27,13 +28,14 @@ NEW_ID = "evt_3mR8sVq0kYw15bTz7LhN2cXe"
 
 @dataclass(slots=True)
 class Document:
-    """One body to be sent, and what its headers need to know; `form` as of a `Sample`."""
+    """One body to be sent, and what its headers need to know; `form` as of a `Sample`, `at` when it happened."""
 
     provider: Provider
     type: str
     event_id: str
     form: str
     body: Any
+    at: datetime
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def set(self, assignment: str) -> None:
@@ -74,11 +76,12 @@ class Document:
 
     def delivery(self, secret: str, now: datetime, url: str) -> Delivery:
         """Return what the sender would send, signed with `secret`. Raises: ValueError for an unusable secret."""
-        said = SignOptions(
-            event_id=self.event_id, type=self.type, url=url, method="POST", headers=dict(self.headers)
+        besides = envelope(self.provider.name, self.type, self.event_id, self.body, self.at) | dict(
+            self.headers
         )
+        said = SignOptions(event_id=self.event_id, type=self.type, url=url, method="POST", headers=besides)
         made = self.provider.delivery(self.encoded(), secret, now, **said)
-        return replace(made, headers={**made.headers, **self.headers})
+        return replace(made, headers={**besides, **made.headers, **self.headers})
 
     def _by_path(self) -> None:
         if self.form == "text":
@@ -103,7 +106,7 @@ def fresh(provider: Provider, type: str | None, now: datetime, event_id: str | N
     seconds = seconds_since_written(now)
     body = replaced(copy.deepcopy(sample.body), new)
     body = moved_text(body, seconds) if sample.form == "text" else moved(body, seconds)
-    return Document(provider, sample.type, str(own), sample.form, body, sample.headers)
+    return Document(provider, sample.type, str(own), sample.form, body, now, sample.headers)
 
 
 def encode(document: object) -> bytes:
@@ -122,10 +125,10 @@ def _as_id(event_id: str, sample: Sample) -> Id:
 def _made_up(provider: Provider, kind: str, event_id: str, now: datetime) -> Document:
     if provider.sample is None:
         body = {"id": event_id, "type": kind, "created": int(now.timestamp())}
-        return Document(provider, kind, event_id, "json", body)
+        return Document(provider, kind, event_id, "json", body, now)
     made = provider.sample(event_id, kind)
     try:
-        return Document(provider, kind, event_id, "json", json.loads(made))
+        return Document(provider, kind, event_id, "json", json.loads(made), now)
     except ValueError:
         fields = dict(parse_qsl(made.decode(), keep_blank_values=True))
-        return Document(provider, kind, event_id, "form", fields, {"content-type": FORM})
+        return Document(provider, kind, event_id, "form", fields, now, {"content-type": FORM})

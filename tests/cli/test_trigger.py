@@ -92,6 +92,22 @@ def test_trigger_sets_values_in_the_body(hookonce, ledger):
 
 
 @pytest.mark.usefixtures("receiver")
+def test_trigger_sends_the_headers_that_it_is_told(hookonce, ledger):
+    sent = hookonce("trigger", "github", "push", "--header", "X-GitHub-Hook-ID=7", "--header", "x-more=a b")
+
+    headers = ledger.execute("SELECT headers FROM hookonce.bodies").fetchone()[0]
+    assert (sent.code, headers["x-github-hook-id"], headers["x-more"]) == (0, "7", "a b")
+
+
+@pytest.mark.usefixtures("receiver")
+@pytest.mark.parametrize("header", ["no-value", "a b=c", "x=\r\nY: z", "=v"])
+def test_trigger_refuses_what_can_not_be_a_header(hookonce, header):
+    sent = hookonce("trigger", "github", "push", "--header", header)
+
+    assert (sent.code, "is not a header" in sent.err) == (2, True)
+
+
+@pytest.mark.usefixtures("receiver")
 def test_trigger_fails_when_a_genuine_delivery_is_refused(hookonce, monkeypatch):
     monkeypatch.setenv("STRIPE_SECRET", "whsec_of_somebody_else")
 

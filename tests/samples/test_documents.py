@@ -131,7 +131,7 @@ def test_gitlab_sample_is_of_the_kind_its_header_names(type_):
 TIMES = re.compile(
     r"(At|Date|InSeconds|Time|Timestamp|Created|_at|_at_ms|_attempt|_by|_date|_end|_epoch|_event|_ms|_on|_secs|_since|_start)$"
     r"|(Instant|_time|_timestamp|_ts|_unix|_updated|_created|_anchor)$"
-    r"|^(created|date|end|start|time|timestamp|ts|objectGeneration|version)$"
+    r"|^(created|updated|date|end|start|time|timestamp|ts|objectGeneration|version)$"
 )
 
 

@@ -81,3 +81,26 @@ def test_declared_sender_gets_what_its_declaration_says(name):
         first, second = (taken_in(case, "order.paid")[2] for _ in range(2))
 
         assert [event.id for event in first] != [event.id for event in second]
+
+
+def test_sample_of_shopify_has_what_its_own_library_asks_for():
+    [case, *_] = accounts("shopify")
+    document, delivery, [event] = taken_in(case, "orders/create")
+    _, again, _ = taken_in(case, "orders/create")
+
+    asked_for = {"topic", "hmac-sha256", "shop-domain", "api-version", "webhook-id"}
+    assert {f"x-shopify-{name}" for name in asked_for} <= delivery.headers.keys()
+    assert (event.account, event.occurred_at) == (
+        "hookonce-demo.myshopify.com",
+        NOW.replace(microsecond=654000),
+    )
+    assert document.delivery(case.signing, NOW, URL).headers == delivery.headers
+    assert again.headers["x-shopify-event-id"] != delivery.headers["x-shopify-event-id"]
+
+
+def test_header_that_speaks_of_the_body_is_read_from_it():
+    [case, *_] = accounts("amazon_sns")
+    kind = files.types("amazon_sns")[0]
+    document, delivery, _ = taken_in(case, kind)
+
+    assert delivery.headers["x-amz-sns-message-type"] == document.body["Type"]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -28,6 +28,8 @@ from hookonce.receiver.source import Source
 
 STALE_AGE = timedelta(hours=2)
 ANSWER_TIMEOUT = timedelta(seconds=15)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_HEADER_VALUE = re.compile(r"(?:[!-~]([ \t!-~]*[!-~])?)?")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Answer:
         "hookonce trigger stripe invoice.paid",
         "hookonce trigger stripe invoice.paid --set data.object.amount_paid=500",
         "hookonce trigger github push --times 3",
+        "hookonce trigger shopify orders/create --header x-shopify-shop-domain=my.myshopify.com",
         "hookonce trigger github push --count 100",
         "hookonce trigger stripe --forge",
         "hookonce trigger stripe --list",
@@ -74,6 +77,13 @@ class Answer:
     "--set", "changes", multiple=True, metavar="PATH=VALUE", help="Change the body: data.object.amount=500."
 )
 @click.option("--remove", "removals", multiple=True, metavar="PATH", help="Leave something out of the body.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Send this header, in place of what the sender sends; signed where the sender signs it.",
+)
 @click.option("--edit", is_flag=True, help="Open the body in $EDITOR first; without saving, nothing is sent.")
 @click.option("--url", help="Send there; default is the receiver on this machine ($PORT, or `hookonce dev`).")
 @click.option("--event-id", help="The sender's id of the event; default is a new one.")
@@ -159,7 +169,18 @@ def _document(source: Source, options: Mapping[str, Any]) -> Document:
     except ValueError as error:
         raise click.UsageError(f"--event-id: {error}") from None
     _change(document, options["removals"], options["changes"], edit=options["edit"])
-    return document
+    return replace(document, headers={**document.headers, **dict(_headers(options["headers"]))})
+
+
+def _headers(said: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield names and values. Raises: UsageError for what can't be a header."""
+    for text in said:
+        name, sep, value = text.partition("=")
+        if not (sep and _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
+            raise click.UsageError(
+                f"--header: {text!r} is not a header; expected one like x-shop-domain=a.example"
+            )
+        yield name.lower(), value
 
 
 def _change(document: Document, removals: Sequence[str], changes: Sequence[str], *, edit: bool) -> None:
