@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
+.PHONY: help demo test test-all mutants dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock sbom audit release-check clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -28,6 +28,7 @@ help:
 	@echo "            SOAK_POOLED=1 with PgBouncer between, SOAK_CRASHES=1 with crashes of PostgreSQL meanwhile"
 	@echo "make docs   write the pages that are made from the code; make docs-site builds the site in site/"
 	@echo "make lock   renew the lock files"
+	@echo "make sbom   what an installation is made of, as CycloneDX, in dist/; make audit asks for known weaknesses"
 	@echo "make release-check   whether this can be published: version, changelog, tag, both packages"
 	@echo "make clean  remove what make made"
 
@@ -108,6 +109,22 @@ lock:
 	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -
 	@$(UV) --upgrade --output-file bench/peers/requirements.txt bench/peers/requirements.in
 	@git --no-pager diff --stat -- 'requirements*.lock' bench/peers/requirements.txt
+
+# Tools with an environment of their own, whose packages need not agree with ours.
+SUPPLY := $(VENV)/supply/bin
+$(SUPPLY)/cyclonedx-py: $(INSTALLED)
+	@"$(PYTHON)" -m venv $(VENV)/supply
+	@$(SUPPLY)/python $(PIP) install 'cyclonedx-bom>=7,<8' 'pip-audit>=2.9,<3'
+
+sbom: $(SUPPLY)/cyclonedx-py
+	@mkdir -p dist
+	@$(SUPPLY)/cyclonedx-py requirements requirements-run.lock --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --output-format JSON --output-file dist/hookonce.cdx.json
+	@echo "dist/hookonce.cdx.json" >&2
+
+# Strict: a package that could not be looked up fails, as where the advisories' server can't be reached.
+audit: $(SUPPLY)/cyclonedx-py
+	@$(SUPPLY)/pip-audit --strict --no-deps --disable-pip --requirement requirements-run.lock
 
 release-check: $(INSTALLED)
 	@$(PY) .ci/release_check.py

@@ -1,5 +1,6 @@
 """What the shop keeps."""
 
+from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import BigInteger
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -8,7 +9,10 @@ class Base(DeclarativeBase):
     """Of all models."""
 
 
-class Payment(Base):
+db = SQLAlchemy(model_class=Base)
+
+
+class Payment(db.Model):
     """Money that came in; nothing keeps an invoice from being booked twice but hookonce."""
 
     __tablename__ = "payments"

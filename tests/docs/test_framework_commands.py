@@ -1,5 +1,6 @@
-"""Runs the pages on Django, Flask and FastAPI, each in a copy of its example; after Django, that on the database."""
+"""Follows the pages on Django, Flask and FastAPI from an empty folder; after Django, that on the database."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -9,10 +10,10 @@ import pytest
 
 from hookonce.receiver.dev.embedded import binaries
 from tests.support import forked_cli, page_commands
-from tests.support.applications import EXAMPLES
 
 HOW_TO = page_commands.DOCS / "how-to"
 PAGES = {"django": ["django", "your-database"], "flask": ["flask"], "fastapi": ["fastapi"]}
+FILE = re.compile(r"^<!-- writes: (?P<name>\S+) -->\n```\w+\n(?P<text>(?s:.*?))^```$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -24,23 +25,38 @@ def programs(tmp_path_factory):
 
 
 @pytest.fixture
-def terminal(request, disk, programs):
-    """A terminal in a copy of an example."""
+def folder(disk):
+    """An empty folder."""
     directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
     directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
-    shutil.copytree(EXAMPLES / request.param, directory, dirs_exist_ok=True)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def terminal(folder, programs):
+    """A terminal in the empty folder."""
     environ = page_commands.clean_environ(programs, Path(sys.executable).parent, binaries.postgres(None))
-    opened = page_commands.Terminal(directory, environ)
-    try:
-        yield opened
-    finally:
-        opened.stop()
-        shutil.rmtree(directory)
+    opened = page_commands.Terminal(folder, environ)
+    yield opened
+    opened.stop()
 
 
-@pytest.mark.parametrize(("terminal", "pages"), PAGES.items(), indirect=["terminal"], ids=PAGES)
-def test_commands_of_the_pages_do_what_they_say(terminal, pages):
+@pytest.mark.parametrize("pages", PAGES.values(), ids=PAGES)
+def test_commands_of_the_pages_do_what_they_say(terminal, folder, pages):
     for page in pages:
-        for block in page_commands.blocks(HOW_TO / f"{page}.md"):
-            assert block.is_run
-            terminal.run(block)
+        for step in steps(HOW_TO / f"{page}.md"):
+            if isinstance(step, tuple):
+                name, text = step
+                (folder / name).write_text(text)
+            elif step.is_run:
+                terminal.run(step)
+
+
+def steps(page):
+    """Give the files and the commands of a page, as a reader comes to them."""
+    text = page.read_text()
+    files = [(found.start(), (found["name"], found["text"])) for found in FILE.finditer(text)]
+    commands = [found.start() for found in page_commands.FENCE.finditer(text)]
+    placed = [*files, *zip(commands, page_commands.blocks(page), strict=True)]
+    return [step for _, step in sorted(placed, key=lambda each: each[0])]

@@ -34,6 +34,9 @@ WITH_COMMANDS = [page for page in WRITTEN if page not in ELSEWHERE and page_comm
 NOT_RUN = {
     ("docs/how-to/production-at-home.md", "needs an inbox elsewhere"),
     ("docs/how-to/agents.md", "needs an account"),
+    ("docs/how-to/django.md", "installs"),
+    ("docs/how-to/fastapi.md", "installs"),
+    ("docs/how-to/flask.md", "installs"),
     ("docs/how-to/kubernetes.md", "needs Docker"),
     ("docs/how-to/kubernetes.md", "needs a cluster"),
     ("docs/how-to/one-machine.md", "changes the machine"),

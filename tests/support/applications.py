@@ -54,13 +54,19 @@ MAKE_TABLES = {
     "fastapi": ("-c", "import asyncio, app; asyncio.run(app.lifespan(app.app).__aenter__())"),
 }
 WORKER = {
-    "flask": ("-m", "hookonce.receiver.cli", "worker"),
+    "flask": ("-m", "flask", "--app", "app", "hookonce", "worker"),
     "fastapi": ("-m", "hookonce.receiver.cli", "worker"),
     "django": ("manage.py", "hookonce_worker"),
 }
 TABLE = {"flask": "payments", "fastapi": "payments", "django": "shop_payment"}
 LIBRARIES = {
-    "flask": ("flask.cli", "sqlalchemy.orm", "sqlalchemy.dialects.postgresql.psycopg", "hookonce.flask"),
+    "flask": (
+        "flask.cli",
+        "flask_sqlalchemy",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "hookonce.flask.cli",
+        "hookonce.flask.transactions",
+    ),
     "fastapi": (
         "fastapi",
         "uvicorn",

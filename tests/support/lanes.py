@@ -73,6 +73,7 @@ LONG_PLACES = (
     "docs/test_recorded_session.py",
     "e2e/test_accessibility_crosswise.py",
     "http/test_all_attacks.py",
+    "packages",
     "stories/long",
 )
 FIRST_PLACES = (
