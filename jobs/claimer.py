@@ -292,8 +292,7 @@ class Claimer:
         """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
         if not self._held.holds(run) or self._train.is_in_doubt:
             return False
-        handler = None if run.is_trial else self.registry.named(run.handler)
-        return handler is None or not self._shared.failure_rows.has_tripped(handler)
+        return run.is_trial or not self._shared.failure_rows.has_tripped(self.registry.named(run.handler))
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
         """Give back runs that were not started; others may have them."""
@@ -416,10 +415,10 @@ class Claimer:
         self._client.close()
 
 
-def listener_of(settings: Settings) -> Listener:
+def listener_of(settings: Settings) -> Listener | None:
     """Return who hears of attempts; to trace them needs the extra `otel`."""
     if not settings.tracing:
-        return Listener()
+        return None
     from hookonce.jobs.attempts.traces import Traces  # noqa: PLC0415  it imports OpenTelemetry
 
     return Traces()

@@ -166,6 +166,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
+        self._by_name: dict[str, Handler] = {}
         self._took: dict[str, float] = {}
         self._were_quick: dict[str, deque[bool]] = {}
 
@@ -183,6 +184,7 @@ class Registry:
                     "two places; make them equal, or give one of them name="
                 )
         self._handlers.append(handler)
+        self._by_name.setdefault(handler.name, handler)
 
     def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
         """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""
@@ -205,7 +207,7 @@ class Registry:
 
     def named(self, name: str) -> Handler | None:
         """Return a handler by name, or None."""
-        return next((handler for handler in self._handlers if handler.name == name), None)
+        return self._by_name.get(name)
 
     def with_breakers(self) -> set[str]:
         """Return the names of the handlers that are stopped when they fail again and again."""

@@ -7,9 +7,11 @@ and the work that is attempted (`jobs.attempts.work`: one run, or a batch).
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import psycopg
 from sqlalchemy import Engine
@@ -18,15 +20,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from hookonce.jobs.attempts import batch_attempt, single
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, EndCutOff
 from hookonce.jobs.attempts.batch_attempt import BatchWork
-from hookonce.jobs.attempts.calls import Calls
+from hookonce.jobs.attempts.calls import Call, Calls
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.long_run import LongTransactions
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import ExitForkedChildren, RolledBack
-from hookonce.jobs.attempts.work import HasNext, Transactions, Work, no_next
+from hookonce.jobs.attempts.transaction_guard import FORKED, RolledBack
+from hookonce.jobs.attempts.work import Following, Transactions, Work, nothing
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
@@ -42,8 +44,26 @@ Claimed = ClaimedRun | ClaimedBatch
 MakeTransactions = Callable[[AttemptConnection], Transactions]
 
 
+class _EndFailed(BaseException):
+    """The end of the attempt before, which was still on its way, has failed; raised where this one would go on."""
+
+
+class _Way(NamedTuple):
+    """How the attempts of one handler are made."""
+
+    transactions: Transactions
+    call: Call
+    may_follow: bool
+    """Whether such an attempt may be begun while the end of the one before is still on its way."""
+
+
 class Executor:
-    """Makes attempts on one connection to the ledger's database; not for two threads at once."""
+    """Makes attempts on one connection to the ledger's database; not for two threads at once.
+
+    Where a run follows at once, the end of the one before may still be on its way while that one's handler is called:
+    what is sent next waits for it. So Python's work and PostgreSQL's go on at the same time, and no statement of a run
+    goes out before the run before is committed.
+    """
 
     def __init__(
         self, engine: Engine, shared: Shared, transactions: MakeTransactions = HandlerTransactions
@@ -55,66 +75,159 @@ class Executor:
         self.transactions = transactions(self.connection)
         self._long = LongTransactions(self.connection, shared.heartbeat)
         self._calls = Calls(self.transactions.event_loop)
+        self._ways: dict[str, _Way] = {}
         self._last: Work | None = None
+        self._ending: SingleRun | None = None
+        self._failure: BaseException | None = None  # of that end
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""
 
-    def attempt(self, claimed: Claimed, handler: Handler, has_next: HasNext = no_next) -> None:
-        """Attempt a run, or a batch, and end it; where another follows at once, its transaction is begun with the end.
+    @property
+    def ending(self) -> ClaimedRun | None:
+        """The run whose end is on its way, before another that was begun; or was, when the ledger went away."""
+        return None if self._ending is None else self._ending.run
+
+    def attempt(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> None:
+        """Attempt a run, or a batch, and end it.
+
+        Where another is `following` at once, its transaction is begun with the end, whose outcome may be heard of only
+        in its attempt.
 
         Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone: then nothing was written, or all of it,
         and what was claimed is to be given back (`give_back`) before another is begun.
         """
-        self._last = work = self._work(claimed, handler, has_next)
-        with work.listened():
-            self._make(work)
-        work.over()
+        while True:
+            self._last = work = self._work(claimed, handler, following)
+            try:
+                if self.shared.listener is None:
+                    self._make(work)
+                else:
+                    with work.listened(self.shared.listener):
+                        self._make(work)
+            except _EndFailed:  # nothing was sent of this one, so it is begun anew
+                self._fail_ending()
+                continue
+            if work is not self._ending:
+                work.over()
+            return
 
     def _make(self, work: Work) -> None:
         """Begin, call the handler, and end; or fail."""
-        handler, transactions = work.handler, self._transactions_of(work.handler)
-        failed: BaseException
-        said: str | None = None
+        handler, alarm = work.handler, self.alarm
+        way = self._ways.get(handler.name) or self._way(handler)
+        transactions = way.transactions
+        if self._ending is not None and not (way.may_follow and work.may_follow):
+            self._hear_ending()
         try:
             work.note_start()
             transactions.begin(work)
             given = work.given(transactions.blocks)
-            with transactions.open(work, self.alarm) as transaction:
-                with transaction.lent() as lent, self.alarm.limit(handler.timeout), ExitForkedChildren():
-                    reach("handler.entered")
-                    returned = self._calls.of(handler, self.alarm)(given, lent)
+            with transactions.open(work, alarm, self._wait if self._ending else None) as transaction:
+                home = os.getpid()
+                with transaction.lent() as lent:
+                    alarm.start(handler.timeout)
+                    try:
+                        reach("handler.entered")
+                        returned = way.call(given, lent)
+                    finally:
+                        if os.getpid() != home:  # a child that the handler forked, and let return
+                            os._exit(FORKED)
+                        alarm.unset()
                 reach("handler.returned")
+                if self._ending is not None:  # its handler has sent nothing
+                    self._hear_ending()
                 transaction.require_open()
                 work.end(transaction, returned)
-            reach("run.committed")
-            work.tell_end()
-        except LeaseLost as lost:
-            self.connection.reset()
-            if not work.is_ours():
-                work.refused(lost)
+            if self.connection.is_ending and isinstance(work, SingleRun):
+                self._ending = work
                 return
-            failed, said = RolledBack(transactions.rolled_back), transactions.rolled_back
-        except TimeUp as late:
-            self.alarm.unset()
-            late.args = self.alarm.time_up().args  # raised from outside it has none
+            reach("run.committed")
+            self.connection.clean()
+            work.tell_end()
+        except (KeyboardInterrupt, EndCutOff, _EndFailed):
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it raises is a failed attempt
+            if isinstance(error, TimeUp):
+                alarm.unset()
+            self._hear_ending()
+            self._fail(work, transactions, error)
+
+    def _fail(self, work: Work, transactions: Transactions, error: BaseException) -> None:
+        """End an attempt that has failed, or whose lease is lost."""
+        said: str | None = None
+        if isinstance(error, TimeUp):
+            error.args = self.alarm.time_up().args  # raised from outside it has none
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
-            failed, said = late, str(late)
-        except (KeyboardInterrupt, EndCutOff):
-            raise
-        except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
-            self.connection.reset()
-            failed = raised
+            said = str(error)
         else:
+            self.connection.reset()
+        if isinstance(error, LeaseLost):
+            if not work.is_ours():
+                work.refused(error)
+                return
+            error, said = RolledBack(transactions.rolled_back), transactions.rolled_back
+        work.fail(error, said)
+
+    def _hear_ending(self) -> None:
+        """Hear what has become of the end that is on its way, and tell of it. Raises `_EndFailed`."""
+        if (work := self._ending) is None:
             return
-        work.fail(failed, said)
+        if self._failure is None:
+            try:
+                self.connection.hear_end()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  `_fail_ending` tells them apart
+                self._failure = error
+        if self._failure is not None:
+            raise _EndFailed from self._failure
+        self._ending = None
+        reach("run.committed")
+        work.tell_end()
+        work.over()
 
-    def _transactions_of(self, handler: Handler) -> Transactions:
-        return self._long if handler.is_long else self.transactions
+    def _wait(self) -> None:
+        """Hear of that end while a handler is under way, whose time limit stands still."""
+        self.alarm.hold()
+        try:
+            self._hear_ending()
+        finally:
+            self.alarm.go_on()
 
-    def _work(self, claimed: Claimed, handler: Handler, has_next: HasNext = no_next) -> Work:
+    def _fail_ending(self) -> None:
+        """End as failed the attempt whose end was on its way."""
+        work, error = self._ending, self._failure
+        self._failure = None
+        if work is None or error is None or isinstance(error, EndCutOff):
+            raise error or EndCutOff
+        self._fail(work, self.transactions, error)
+        self._ending = None
+        work.over()
+
+    def _way(self, handler: Handler) -> _Way:
+        """Return how a handler's attempts are made; told once."""
+        transactions = self._long if handler.is_long else self.transactions
+        is_plain = not (handler.batch or handler.isolation or handler.signature.is_async)
+        way = self._ways[handler.name] = _Way(
+            transactions, self._calls.of(handler, self.alarm), transactions.may_follow and is_plain
+        )
+        return way
+
+    def may_follow(self, run: ClaimedRun) -> bool:
+        """Return whether a run's handler may be called while the end of another attempt is on its way here.
+
+        That is one that ends soon: till then nothing is said of the other.
+        """
+        if run.is_alone or run.event.body is None or not self.shared.handlers.is_quick(run.handler):
+            return False
+        handler = self.shared.handlers.named(run.handler)
+        way = self._ways.get(run.handler) or (self._way(handler) if handler else None)
+        return way is not None and way.may_follow
+
+    def _work(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> Work:
         if isinstance(claimed, ClaimedRun):
-            return SingleRun(self, claimed, handler, has_next)
+            return SingleRun(self, claimed, handler, following)
         return BatchWork(self, claimed, handler)
 
     def end_for_lost(self, claimed: Claimed, handler: Handler, error: TimeUp) -> None:
@@ -138,10 +251,17 @@ class Executor:
             batch_attempt.give_back(self, claimed, cut_off)
             self.shared.claims.over(claimed.runs)
             return False
-        has_started = self._last is not None and self._last.has_started
+        is_ending = self.ending == claimed
+        has_started = is_ending or (self._last is not None and self._last.has_started)
         is_given_back = single.give_back(self, claimed, cut_off, has_started=has_started)
         self.shared.claims.over([claimed])
+        if is_ending:
+            self.forget_ending()
         return is_given_back
+
+    def forget_ending(self) -> None:
+        """Wait no longer for what becomes of the end that was on its way."""
+        self._ending = self._failure = None
 
     def count_refused(self, sources: AbstractSet[str]) -> None:
         """Count an end that was refused, for each of the sources of what was not ended."""
@@ -166,6 +286,7 @@ class Executor:
         """Close the connections and the event loop."""
         self.discard()
         self._calls.close()
+        self._ways.clear()
 
     @property
     def ledger(self) -> psycopg.Connection:

@@ -7,25 +7,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, RootTransaction
-from sqlalchemy.event import contains, listen
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts.transaction_guard import (
-    SESSION_CHANGED,
-    TRANSACTION_CHANGED,
-    Marking,
-    watch_sql,
-)
+from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndSent
 
 log = logging.getLogger(__name__)
 
@@ -42,19 +36,39 @@ class EndCutOff(psycopg.OperationalError):
     """The connection broke while an attempt whose handler had returned was ended: it may be ended, or not."""
 
 
+class Commit(NamedTuple):
+    """How the end of a run is committed."""
+
+    begins_next: bool = False
+    """Whether the transaction of the next run is begun with it."""
+    waits_for_flush: bool = True
+    may_be_heard_later: bool = False
+    """Whether it may still be on its way when the next run's handler is called."""
+
+
+USUAL = Commit()
+
+
 class AttemptConnection:
-    """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
+    """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads.
+
+    The end of an attempt may be on its way on it (`send_end`) while the next one is begun: what is sent next waits for
+    what becomes of that (`hear_end`).
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._connection: Connection | None = None
         self._driver: psycopg.Connection[Any] | None = None  # under it
-        self._is_chained = False  # its transaction was begun by the end of the attempt before
+        self.is_chained = False
+        """Whether its transaction was begun by the end of the attempt before."""
+        self._sent: EndSent | None = None
+        self._is_sent_last = False  # no transaction is begun with it
+        self.is_session_changed = False
+        self.is_transaction_changed = False
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
         self._cancelling: threading.Thread | None = None
         self._cancels_within = 0.0
-        if not contains(engine, "before_cursor_execute", watch_sql):
-            listen(engine, "before_cursor_execute", watch_sql)
 
     @property
     def ledger(self) -> psycopg.Connection:
@@ -101,19 +115,25 @@ class AttemptConnection:
         connection, driver = self._connection, self._driver
         if connection is None or driver is None or connection.in_transaction():
             return False
-        return driver.closed or (
-            driver.pgconn.transaction_status == TransactionStatus.IDLE and is_stale(driver)
-        )
+        status = driver.pgconn.transaction_status
+        return driver.closed or (status == TransactionStatus.IDLE and is_stale(driver))
 
     def _open(self) -> Connection:
         self.discard()
         connection = self._engine.connect()
         self._connection, self._driver = connection, engines.raw(connection)
+        self.is_session_changed = self.is_transaction_changed = False
         return connection
+
+    def given(self) -> tuple[Connection, psycopg.Connection[Any]]:
+        """Return the connection in its transaction, and the driver's under it, for a handler."""
+        if self._sent is not None and self._connection is not None and self._driver is not None:
+            return self._connection, self._driver
+        return self.connection, self.ledger
 
     def reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
-        self._is_chained = False
+        self.is_chained = False
         connection, driver = self._connection, self._driver
         if connection is None or driver is None:
             return
@@ -136,7 +156,7 @@ class AttemptConnection:
         connection = self._connection
         if connection is None or connection.invalidated:
             return
-        if connection.info.pop(SESSION_CHANGED, False) or getattr(self._driver, "is_used_up", False):
+        if self.is_session_changed or getattr(self._driver, "is_used_up", False):
             self.discard()
 
     def take_out(self, *, asks_for_prepared: bool) -> None:
@@ -168,16 +188,18 @@ class AttemptConnection:
 
         Nobody else's is met: a connection that was left in one is thrown away.
         """
-        is_chained, self._is_chained = self._is_chained, False
+        is_chained, self.is_chained = self.is_chained, False
+        if is_chained and goes_on:
+            return
         if not is_chained:
             self.require_idle()
-        elif not goes_on and (chained := self.connection.get_transaction()):
+        elif chained := self.connection.get_transaction():
             chained.rollback()
         self.begin()
 
     def be_idle(self) -> None:
         """Be in no transaction, for an attempt that begins none."""
-        if self._is_chained:
+        if self.is_chained:
             self.reset()
         else:
             self.require_idle()
@@ -198,24 +220,25 @@ class AttemptConnection:
         self.reset()
         return self.ledger
 
-    def end(  # noqa: PLR0913  the last two by keyword
+    def send_end(
         self,
         run: ClaimedRun,
         ending: AttemptResult,
         took: timedelta,
         marking: Marking,
-        *,
-        has_next: bool = False,
-        waits_for_flush: bool = True,
+        commit: Commit = USUAL,
     ) -> None:
-        """End a run as done and commit; a transaction for the next is begun with that, if this one was plain.
+        """Send the end of a run as done, and its COMMIT; what becomes of it says `hear_end`. Raises `EndCutOff`.
 
-        Raises `LeaseLost`, and `EndCutOff`.
+        No transaction is begun with it if this one was changed by its handler.
         """
-        transaction, driver = self.begin(), self.ledger
-        chain = not self.connection.info.pop(TRANSACTION_CHANGED, False) and has_next
+        connection, driver = self.given()
+        if not connection.in_transaction():
+            connection.begin()
+        chain = commit.begins_next and not self.is_transaction_changed
+        self.is_transaction_changed = False
         try:
-            ends.end(
+            self._sent = ends.send_end(
                 driver,
                 run,
                 ending,
@@ -224,20 +247,32 @@ class AttemptConnection:
                 xact_id=marking.xact_id,
                 is_session_ours=marking.is_session_ours,
                 asks_for_prepared=marking.may_have_prepared,
-                waits_for_flush=waits_for_flush,
+                waits_for_flush=commit.waits_for_flush,
             )
         except psycopg.OperationalError as error:
-            if driver.broken:
-                raise EndCutOff(type(error).__name__) from error
-            raise
-        self._is_chained = chain
-        if not chain:
-            transaction.commit()
+            raise _cut_off(driver, error) from error
+        self.is_chained, self._is_sent_last = chain, not chain
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether an end is on its way."""
+        return self._sent is not None
+
+    def hear_end(self) -> None:
+        """Wait until the end that was sent is committed. Raises `LeaseLost`, `EndCutOff`, and what has failed in it."""
+        sent, self._sent = self._sent, None
+        if sent is not None and self._driver is not None:
+            try:
+                sent.hear()
+            except psycopg.OperationalError as error:
+                raise _cut_off(self._driver, error) from error
+            if self._is_sent_last:
+                self.begin().commit()
 
     def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
         """Have what else the transaction is for ended and committed."""
         transaction = self.begin()
-        self.connection.info.pop(TRANSACTION_CHANGED, None)
+        self.is_transaction_changed = False
         write(self.ledger)
         transaction.commit()
 
@@ -249,8 +284,8 @@ class AttemptConnection:
                 self._connection.close()
             except SQLAlchemyError as error:
                 log.debug("closing a broken connection: %s", type(error).__name__)
-        self._connection = self._driver = None
-        self._is_chained = False
+        self._connection = self._driver = self._sent = None
+        self.is_chained = False
 
     def cut(self) -> None:
         """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
@@ -265,6 +300,8 @@ class AttemptConnection:
         """
         with self._lock, suppress(Exception):  # same
             if self._driver is None or (self._cancelling and self._cancelling.is_alive()):
+                return
+            if self._sent is not None:  # that is another attempt's
                 return
             given = (self._driver, timeout)
             self._cancels_within = timeout.total_seconds() + _MARGIN
@@ -299,6 +336,11 @@ class AttemptConnection:
         """Lend another connection of the engine, for other threads."""
         with self._engine.connect() as connection:
             yield engines.raw(connection)
+
+
+def _cut_off(connection: psycopg.Connection[Any], error: psycopg.OperationalError) -> psycopg.Error:
+    """Return what is to be raised of an error at an end: another where the connection broke."""
+    return EndCutOff(type(error).__name__) if connection.broken else error
 
 
 def _cancel(connection: psycopg.Connection, timeout: timedelta) -> None:

@@ -17,6 +17,7 @@ import psycopg
 
 from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import failure_of
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.single import event_of, leave, log_end
 from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.attempts.work import Blocks, Host, Transaction
@@ -73,9 +74,11 @@ class BatchWork:
         """The runs, in the order in which they became due."""
         return self._batch.runs
 
-    def listened(self) -> AbstractContextManager[object]:
+    may_follow = False
+
+    def listened(self, listener: Listener) -> AbstractContextManager[object]:
         """Have listeners hear of it."""
-        return self._host.shared.listener.attempting_batch(self.runs)
+        return listener.attempting_batch(self.runs)
 
     def note_start(self) -> None:
         """Write nothing: a batch is halved, and not charged."""
@@ -123,7 +126,6 @@ class BatchWork:
 
     def tell_end(self) -> None:
         """Tell of it."""
-        self._host.connection.clean()
         self._report(RunStatus.DONE, len(self.runs))
 
     def is_ours(self) -> bool:
@@ -216,7 +218,8 @@ class BatchWork:
 
     def _report(self, status: RunStatus, events: int, error: BaseException | None = None) -> None:
         """Tell of the events of a batch that ended alike; of one that failed always: they have no failures of it."""
-        self._host.shared.listener.ended_batch(status, has_failed=error is not None)
+        if (listener := self._host.shared.listener) is not None:
+            listener.ended_batch(status, has_failed=error is not None)
         said: dict[str, object] = {"handler": self.handler.name, "events": events, "status": status}
         if len(self._sources) == 1:
             said |= {"source": next(iter(self._sources))}

@@ -1,6 +1,7 @@
 """How handlers and callbacks are called: with what a signature asks for, on an event loop where one is `async def`."""
 
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.time_limit import TimeLimit
-from hookonce.jobs.attempts.transaction_guard import ExitForkedChildren
+from hookonce.jobs.attempts.transaction_guard import FORKED
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 
@@ -58,11 +59,16 @@ class Calls:
         """Call the callbacks of `on_failure`; each has its share of their time, and what it raises is logged."""
         share = failure_callbacks.TIMEOUT / len(failure_callbacks.callbacks)
         for callback in failure_callbacks.callbacks:
+            home = os.getpid()
             try:
-                with alarm.limit(share), ExitForkedChildren():
-                    result = callback(failure)
-                    if isinstance(result, Coroutine):
-                        self._event_loop(alarm).run(result)
+                with alarm.limit(share):
+                    try:
+                        result = callback(failure)
+                        if isinstance(result, Coroutine):
+                            self._event_loop(alarm).run(result)
+                    finally:
+                        if os.getpid() != home:
+                            os._exit(FORKED)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001  the user's code

@@ -23,6 +23,7 @@ from psycopg.rows import tuple_row
 from hookonce.jobs.attempts.attempt_connection import (
     THROWN_AWAY,
     AttemptConnection,
+    Commit,
     EndCutOff,
     is_begun,
     shut_down,
@@ -63,7 +64,7 @@ class DjangoTransactions:
     """
 
     rolled_back = ROLLED_BACK
-    takes_batches = False
+    takes_batches = may_follow = False
     shares_flushes = False
     blocks: Blocks | None = None
 
@@ -93,7 +94,12 @@ class DjangoTransactions:
         self._connection.begin_attempt(goes_on=False)
 
     @contextmanager
-    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
+    def open(
+        self,
+        work: Work,
+        alarm: TimeLimit,
+        wait: Callable[[], None] | None,  # noqa: ARG002  the port's
+    ) -> Iterator[Transaction]:
         """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
         self._connection.reset()  # nothing of ours stays open while the handler runs
         database = self._database()
@@ -251,9 +257,7 @@ class _Opened:
         run: ClaimedRun,
         ending: AttemptResult,
         took: timedelta,
-        *,
-        has_next: bool,  # noqa: ARG002  the port's
-        waits_for_flush: bool,  # noqa: ARG002  the port's
+        commit: Commit,  # noqa: ARG002  the port's
     ) -> None:
         """End the run, as the last statement of the transaction, which Django commits."""
         self.also, self._is_ending = ending.also, True

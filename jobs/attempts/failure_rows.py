@@ -33,12 +33,16 @@ class FailureRows:
             self._counted = counted
             self._rows = {name: row for name, row in self._rows.items() if name in counted}
 
-    def has_tripped(self, handler: Handler) -> bool:
+    def has_tripped(self, handler: Handler | None) -> bool:
         """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
+        if not self._rows or handler is None:
+            return False
         return handler.breaker is not None and self._rows.get(handler.name, ("", 0))[1] >= handler.breaker
 
     def after_success(self, handler: str) -> Also | None:
         """Return what ends a handler's row, if it has one."""
+        if not (self._rows or self._counted):
+            return None
         with self._lock:
             has_row = self._rows.pop(handler, None) is not None or handler in self._counted
         return partial(breakers.close, handler=handler) if has_row else None

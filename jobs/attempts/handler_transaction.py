@@ -11,12 +11,11 @@ from typing import Any, Self
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import (
     ROLLED_BACK,
-    TRANSACTION_CHANGED,
     TransactionGuard,
 )
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
@@ -47,7 +46,7 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
     """The transactions of one executor, one after the other; itself the one that is open."""
 
     rolled_back = ROLLED_BACK
-    takes_batches = True
+    takes_batches = may_follow = True
     shares_flushes = True
     event_loop = staticmethod(handler_event_loop)
     blocks: Blocks | None = None
@@ -62,13 +61,18 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         connection.begin_attempt(goes_on=not isolation)
         if isolation:
             connection.ledger.execute(set_isolation(isolation))
-            connection.connection.info[TRANSACTION_CHANGED] = True
+            connection.is_transaction_changed = True
 
-    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
+    def open(
+        self,
+        work: Work,
+        alarm: TimeLimit,  # noqa: ARG002  the port's
+        wait: Callable[[], None] | None,
+    ) -> AbstractContextManager[Transaction]:
         """Guard the transaction that was begun."""
-        connection = self.connection
+        connection, driver = self.connection.given()
         self._guard = work.marking = TransactionGuard(
-            connection.connection, connection.ledger, connection.adopt, work.mark
+            connection, driver, self.connection, work.mark, wait=wait
         )
         return self
 
@@ -85,21 +89,14 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
     def require_open(self) -> None:
         """Raise `RolledBack` or `RuntimeError` where the handler's transaction can't be committed any more."""
         self._guard.require_open()
-        require_at_rest(self.connection.ledger)
+        require_at_rest(self._guard.driver)
 
-    def end(
-        self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
-        *,
-        has_next: bool,
-        waits_for_flush: bool,
-    ) -> None:
+    def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
         """End a run as done and commit, in one round trip."""
-        self.connection.end(
-            run, ending, took, self._guard, has_next=has_next, waits_for_flush=waits_for_flush
-        )
+        connection, guard = self.connection, self._guard
+        connection.send_end(run, ending, took, guard, commit)
+        if not (commit.may_be_heard_later and connection.is_chained) or connection.is_session_changed:
+            connection.hear_end()
 
     def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
         """Have a batch ended and committed."""

@@ -15,7 +15,7 @@ from typing import NoReturn
 import psycopg
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -85,7 +85,7 @@ class LongRun:
         try:
             ours.begin()
             leases.lock(ours.ledger, self._run)
-            guard = TransactionGuard(ours.connection, ours.ledger, ours.adopt, texts=OF_BLOCK)
+            guard = TransactionGuard(ours.connection, ours.ledger, ours, texts=OF_BLOCK)
             with guard as connection:
                 yield connection
             guard.require_open()
@@ -128,7 +128,7 @@ class LongTransactions:
     """No transaction stays open while such a handler works: it opens its own, and its end has one by itself."""
 
     rolled_back = ROLLED_BACK
-    takes_batches = False
+    takes_batches = may_follow = False
     event_loop = staticmethod(handler_event_loop)
     shares_flushes = False
 
@@ -146,7 +146,12 @@ class LongTransactions:
         self.blocks = self._run.transaction
 
     @contextmanager
-    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
+    def open(
+        self,
+        work: Work,
+        alarm: TimeLimit,  # noqa: ARG002  the port's
+        wait: Callable[[], None] | None,  # noqa: ARG002  the port's
+    ) -> Iterator[Transaction]:
         """Hold no connection as long as the handler has none, and watch over its transactions."""
         self._connection.put_back()
         work.marking.is_marked = (
@@ -171,13 +176,12 @@ class LongTransactions:
         run: ClaimedRun,
         ending: AttemptResult,
         took: timedelta,
-        *,
-        has_next: bool,  # noqa: ARG002  the port's
-        waits_for_flush: bool,  # noqa: ARG002  the port's
+        commit: Commit,  # noqa: ARG002  the port's
     ) -> None:
         """End a run as done and commit, once none of its transactions goes on."""
         lock(self._connection, run)
-        self._connection.end(run, ending, took, Marking())
+        self._connection.send_end(run, ending, took, Marking())
+        self._connection.hear_end()
 
     def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
         """Never called: such a handler takes no batches."""

@@ -10,12 +10,16 @@ from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.train import Train
+from hookonce.jobs.handlers import Handler
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.idempotency.postgresql import Connections
 
 
-class Speed(Protocol):
-    """What is known of how long handlers take."""
+class Handlers(Protocol):
+    """The handlers of one process, and what is known of how long they take."""
+
+    def named(self, name: str) -> Handler | None:
+        """Return a handler by name, or None."""
 
     def is_quick(self, name: str) -> bool:
         """Return whether a handler's attempts are so short that they may share a flush."""
@@ -32,11 +36,11 @@ class Shared:
     provider_of: Callable[[str, str], Provider | None]
     claims: HeldClaims
     heartbeat: Heartbeat
-    speed: Speed
+    handlers: Handlers
     train: Train | None = None
     steps: Connections | None = None
     sealing: Sealing = field(default_factory=Sealing)
-    listener: Listener = field(default_factory=Listener)
+    listener: Listener | None = None
     failure_rows: FailureRows = field(default_factory=FailureRows)
     warned: set[str] = field(default_factory=set)
     """Handlers of which it was said already that their lists have another length than their batches."""

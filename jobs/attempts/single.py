@@ -12,10 +12,12 @@ from typing import Any
 import psycopg
 
 from hookonce.jobs.attempts import endings, failure_callbacks
+from hookonce.jobs.attempts.attempt_connection import Commit
 from hookonce.jobs.attempts.failure_callbacks import failure_of
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.long_run import lock
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.work import Blocks, HasNext, Host, Transaction
+from hookonce.jobs.attempts.work import Blocks, Following, Host, Transaction
 from hookonce.jobs.event import ReceivedEvent, received
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import steps_of
@@ -30,6 +32,9 @@ from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
 
 log = logging.getLogger("hookonce.jobs.attempts.attempt")  # as filters know it
+
+
+_DONE = AttemptResult(RunStatus.DONE)
 
 
 def event_of(host: Host, run: ClaimedRun, handler: Handler, blocks: Blocks | None = None) -> ReceivedEvent:
@@ -51,16 +56,16 @@ def event_of(host: Host, run: ClaimedRun, handler: Handler, blocks: Blocks | Non
 class SingleRun:
     """One attempt of one run; `Work`, as `Executor` asks for it."""
 
-    def __init__(self, host: Host, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
+    def __init__(self, host: Host, run: ClaimedRun, handler: Handler, following: Following) -> None:
         self.handler = handler
         self.run = run
         self.marking = Marking()
         self.has_started = False
         self._host = host
-        self._has_next = has_next
+        self._following = following
         self._began = time.monotonic()
         self._event: ReceivedEvent | None = None
-        self._ending: AttemptResult | None = None
+        self._ending: AttemptResult = _DONE
         self._ticket: int | None = None  # of the train that it is told of with
 
     @property
@@ -68,9 +73,14 @@ class SingleRun:
         """The run."""
         return [self.run]
 
-    def listened(self) -> AbstractContextManager[object]:
+    @property
+    def may_follow(self) -> bool:
+        """Whether its handler may be called while the end of another attempt is on its way."""
+        return not self.run.is_alone and self.run.event.body is not None
+
+    def listened(self, listener: Listener) -> AbstractContextManager[object]:
         """Have listeners hear of it."""
-        return self._host.shared.listener.attempting(self.run)
+        return listener.attempting(self.run)
 
     def note_start(self) -> None:
         """Write down that a suspect's handler is about to be called, so that its death is charged."""
@@ -88,26 +98,33 @@ class SingleRun:
         return ends.mark(cursor, self.run)
 
     def end(self, transaction: Transaction, returned: object) -> None:
-        """End it as done, and commit; a quick one need not wait for the disk."""
-        if self._event is not None:
+        """End it as done, and commit; a quick one need not wait for the disk, nor be heard of before the next."""
+        host, shared, handler, run = self._host, self._host.shared, self.handler, self.run
+        has_steps = self._event is not None and self._event.has_steps
+        if has_steps and self._event is not None:
             self._event.require_steps_ended()
-        result = endings.results(returned, 1)[0] if self.handler.batch else endings.storable(returned)
-        self._ending = ending = AttemptResult(RunStatus.DONE, result, also=self._after_success())
-        has_next = self._has_next()
-        train = self._host.shared.train
-        if train is not None and has_next and transaction.shares_flushes and self._may_share(ending):
-            self._ticket = train.ticket()
+        also = self._after_success()
+        if returned is not None or handler.batch or also is not None:
+            result = endings.results(returned, 1)[0] if handler.batch else endings.storable(returned)
+            self._ending = AttemptResult(RunStatus.DONE, result, also=also)
+        following = self._following()
+        may_be_heard_later = False
+        if following is not None and transaction.shares_flushes and self._is_plain(has_steps=has_steps):
+            may_be_heard_later = host.may_follow(following)
+            is_wanted = not handler.durable
+            if (train := shared.train) is not None and is_wanted and shared.handlers.is_quick(handler.name):
+                self._ticket = train.ticket()
+                if may_be_heard_later and self._ticket is not None:
+                    train.expect()
         transaction.end(
-            self.run,
-            self._host.shared.sealing.result(self.run, ending),
-            self._took(),
-            has_next=has_next,
-            waits_for_flush=self._ticket is None,
+            run,
+            shared.sealing.result(run, self._ending),
+            timedelta(seconds=time.monotonic() - self._began),
+            Commit(following is not None, self._ticket is None, may_be_heard_later),
         )
 
     def tell_end(self) -> None:
         """Tell of it now, or with the flush."""
-        self._host.connection.clean()
         if self._ticket is None:
             self._tell()
         elif (train := self._host.shared.train) is not None:
@@ -157,16 +174,17 @@ class SingleRun:
     def over(self) -> None:
         """Let go of the run, unless it is told of with a flush."""
         if self._ticket is None:
-            self._host.shared.claims.over([self.run])
-            self._host.shared.listener.over(self.run)
+            shared = self._host.shared
+            shared.claims.over([self.run])
+            if shared.listener is not None:
+                shared.listener.over(self.run)
 
-    def _may_share(self, ending: AttemptResult) -> bool:
-        """Return whether a run need not wait for the disk: it is quick, plain, and nobody waits for its answer."""
-        run, handler = self.run, self.handler
-        is_plain = ending.also is None and self.marking.xact_id is None and run.event.keep_body
-        is_plain &= self._event is not None and not self._event.has_steps
-        is_wanted = not (handler.durable or handler.batch or run.is_alone or run.event.provider == COMMAND)
-        return is_plain and is_wanted and self._host.shared.speed.is_quick(handler.name)
+    def _is_plain(self, *, has_steps: bool) -> bool:
+        """Return whether nothing but its effects and its end is committed, and nobody waits for its answer."""
+        run = self.run
+        has_more = self._ending.also is not None or self.marking.xact_id is not None or has_steps
+        is_special = self.handler.batch or run.is_alone or run.event.provider == COMMAND
+        return run.event.keep_body and not has_more and not is_special
 
     def _after_success(self) -> Also | None:
         """Return what is written with the end of an attempt that succeeds."""
@@ -189,7 +207,8 @@ class SingleRun:
         connection = self._host.connection
         if ending.status == RunStatus.DONE:  # a refused command
             sealed = self._host.shared.sealing.result(self.run, ending)
-            connection.end(self.run, sealed, self._took(), self.marking.unmarked())
+            connection.send_end(self.run, sealed, self._took(), self.marking.unmarked())
+            connection.hear_end()
             return ending.status
         ledger, transaction = connection.begun, connection.begin()
         found = ends.fail(ledger, [self.run], [ending], self._took())
@@ -209,11 +228,9 @@ class SingleRun:
 
     def _tell(self) -> None:
         """Tell of an attempt that has ended for good."""
-        ending = self._ending
-        if ending is None:
-            return
-        self._host.shared.listener.ended(self.run, ending)
-        log_end(self.run, ending)
+        if (listener := self._host.shared.listener) is not None:
+            listener.ended(self.run, self._ending)
+        log_end(self.run, self._ending)
 
     def _tell_flushed(self) -> None:
         """Tell of a run that is durable by now."""

@@ -50,6 +50,18 @@ class StatementEffects:
         self._statement = statement
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether it is one statement that is sure to do nothing of what follows here."""
+        return self.keeps_transaction and not (
+            self.changes_session
+            or self.may_set_role
+            or self.rolls_back_to
+            or self.may_call
+            or self.sets_isolation
+            or self.changes_transaction
+        )
+
+    @cached_property
     def keeps_transaction(self) -> bool:
         """Whether it certainly does not end the transaction."""
         return _KEEPS_TRANSACTION.match(self._statement) is not None and not self._is_odd

@@ -9,24 +9,19 @@ would commit otherwise. A session that was given out so is closed after the atte
 were left on it are for nobody else.
 """
 
-import os
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import psycopg
-from psycopg import Cursor
+from psycopg import Cursor, ServerCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from sqlalchemy import Connection, PoolProxiedConnection
+from sqlalchemy.event import listen
 
-from hookonce.jobs.attempts.statement_effects import effects_of
+from hookonce.jobs.attempts.statement_effects import StatementEffects, effects_of
 from hookonce.receiver.ledger.database import engines, schema
-
-SESSION_CHANGED = "stained"
-"""The key in a connection's `info` that says: a handler has changed the session."""
-TRANSACTION_CHANGED = "unchained"
-"""Says: a handler has changed its transaction in a way that a chained one would take over."""
 
 WAS_ROLLED_BACK = "the transaction was rolled back inside the handler"
 ROLLED_BACK = (
@@ -58,26 +53,29 @@ class Texts(NamedTuple):
     isolation: str = ISOLATION_IS_DECLARED
 
 
+OF_ATTEMPT = Texts()
 OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLOCK_ISOLATION)
 """The same for a block of `event.tx()`."""
 
+FORKED = 70
+"""The exit status of a child that a handler forked and let return: it must not touch what it shares with its parent."""
 _ONLY_LOOK = ("psycopg", "sqlalchemy", "opentelemetry", "sentry_sdk", "ddtrace")
 """Libraries that ask a cursor for its connection, and do nothing with it that stays."""
-_HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
+_HOOKED = ("commit", "rollback", "wait", "guard")
+"""What stands in the place of the driver's own, and the guard."""
 
 
 class Marking:
     """What is known of the mark of an attempt's transaction, and of what it is sure to have left alone."""
 
-    def __init__(self) -> None:
-        self.xact_id: str | None = None
-        """The marked transaction's, good for the end of the attempt in this session."""
-        self.is_marked = False
-        """Whether a mark was tried."""
-        self.is_session_ours = True
-        """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
-        self.may_have_prepared = False
-        """Whether it may have prepared something there by a function."""
+    xact_id: str | None = None
+    """The marked transaction's, good for the end of the attempt in this session."""
+    is_marked = False
+    """Whether a mark was tried."""
+    is_session_ours = True
+    """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
+    may_have_prepared = False
+    """Whether it may have prepared something there by a function."""
 
     def unmarked(self) -> "Marking":
         """Return the same for a transaction of ours that follows: it has no mark."""
@@ -93,64 +91,89 @@ class OverlongBlock(RuntimeError):  # noqa: N818  what was found
     """A transaction was open for longer than its lease allows, and its connection is gone."""
 
 
+class Owner(Protocol):
+    """Whose connection it is, which goes on with it afterwards."""
+
+    is_session_changed: bool
+    """Whether a handler has changed the session in a way that nothing takes back."""
+    is_transaction_changed: bool
+    """Whether a handler has changed its transaction in a way that a chained one would take over."""
+
+    def adopt(self, connection: Connection) -> None:
+        """Go on with another object for the connection."""
+
+
 class TransactionGuard(Marking):
     """Keeps the handler in its block from committing the transaction it is given; savepoints work.
 
-    What the handler sets up on the connection goes with the block, and what it keeps of it is closed then: `adopt` is
-    given the object that the connection goes on as. Before the handler does what might end the transaction, `mark` is
+    What the handler sets up on the connection goes with the block, and what it keeps of it is closed then: the `owner`
+    adopts the object that the connection goes on as. Before the handler does what might end the transaction, `mark` is
     called with a cursor in it: it inserts what tells others later that it was committed, and returns the transaction's
     id, which `xact_id` keeps for the end of the run in this session. `is_marked` says that this was tried. Marks are
     not for everybody: one costs a round trip, and an id, beyond which no vacuum goes while the transaction lasts.
+    `wait` is called before anything is sent, where the end of the attempt before is still on its way.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the last two by keyword
         self,
         connection: Connection,
         driver: psycopg.Connection[Any],
-        adopt: Callable[[Connection], None],
+        owner: Owner,
         mark: Callable[[Cursor[Any]], str] | None = None,
-        texts: Texts = Texts(),  # noqa: B008  immutable
+        *,
+        texts: Texts = OF_ATTEMPT,
+        wait: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__()
         self.texts = texts
-        self._adopt = adopt
+        self._owner = owner
         self._mark = mark
+        self._wait = wait
         self._connection = connection
-        self._driver = driver
+        self.driver = driver
         self._given = connection.get_transaction()
         self._is_rolled_back = False
-        self._is_given_out = False
+        self.is_given_out = False
+        """Whether the handler has got past SQLAlchemy."""
+        self._leaves_traces = False
         self._is_invalidated = False
         self.has_ended = False
 
     def __enter__(self) -> Connection:
-        connection, driver = self._connection, self._driver
+        connection, driver = self._connection, self.driver
         self._options = connection.get_execution_options()
-        self._factories = driver.row_factory, driver.cursor_factory
-        if driver.pgconn.transaction_status == TransactionStatus.IDLE:
+        self._factories = driver.row_factory, driver.cursor_factory, driver.server_cursor_factory
+        if self._wait is None and driver.pgconn.transaction_status == TransactionStatus.IDLE:
             driver.execute("")
         driver.cursor_factory = GivenCursor
-        connection.__dict__.update(dict.fromkeys(_HOOKED["connection"], self._refuse), guard=self)
+        driver.server_cursor_factory = _given_server_cursor  # type: ignore[assignment]  # it is called, no more
+        refuse = self._refuse
+        connection.__dict__.update(commit=refuse, rollback=refuse, close=refuse, guard=self)
         connection.__class__ = _GivenConnection
-        driver.__dict__.update(commit=self._refuse, rollback=self._roll_back, guard=self)
+        driver.__dict__.update(commit=refuse, rollback=self._roll_back, guard=self)
         return connection
 
     def __exit__(self, *_: object) -> None:
-        connection, driver = self._connection, self._driver
+        connection, driver, owner = self._connection, self.driver, self._owner
         self.has_ended = True
         connection.__class__ = Connection
-        for name in (*_HOOKED["connection"], "guard"):
-            connection.__dict__.pop(name, None)
-        for name in (*_HOOKED["driver"], "guard"):
-            driver.__dict__.pop(name, None)
-        driver.row_factory, driver.cursor_factory = self._factories
+        kept, of_driver = connection.__dict__, driver.__dict__
+        del kept["commit"], kept["rollback"], kept["close"], kept["guard"]
+        for name in _HOOKED:
+            of_driver.pop(name, None)
+        driver.row_factory, driver.cursor_factory, driver.server_cursor_factory = self._factories
         self._is_invalidated = connection.invalidated
         if not self._is_invalidated:
-            if self._is_given_out or connection.get_execution_options() != self._options:
-                connection.info[SESSION_CHANGED] = True
+            if self._leaves_traces or connection.get_execution_options() != self._options:
+                owner.is_session_changed = True
             if connection.in_nested_transaction():
-                connection.info[TRANSACTION_CHANGED] = True
-        self._adopt(engines.withdraw(connection))
+                owner.is_transaction_changed = True
+        owner.adopt(engines.withdraw(connection))
+
+    def heard(self) -> None:
+        """Wait, before anything is sent, for what is still on its way on the connection."""
+        if (wait := self._wait) is not None:
+            wait()
+            self._wait = None
 
     def identify(self) -> None:
         """Mark the transaction, unless it is marked already, or is at no point where it can be."""
@@ -158,37 +181,56 @@ class TransactionGuard(Marking):
             self._mark_now()
 
     def _mark_now(self) -> None:
-        is_open = self._driver.pgconn.transaction_status == TransactionStatus.INTRANS
+        is_open = self.driver.pgconn.transaction_status == TransactionStatus.INTRANS
         if self._mark is None or self._is_rolled_back or not is_open:
             return
         self.is_marked = True
-        cursor = schema.cursor(self._driver, schema.of_cursors(self._factories[1]))
+        cursor = schema.cursor(self.driver, schema.of_cursors(self._factories[1]))
         cursor.row_factory = tuple_row
         xact_id = self._mark(cursor)
         self.xact_id = self.xact_id or xact_id
 
-    def look_at(self, query: object) -> None:
-        """Mark the transaction before a statement that may end it, or take away the right to, whoever sends it.
+    def look_at(self, query: object, *, is_sqlalchemy_s: bool) -> bool:
+        """Look at a statement before it is sent; return whether it is one of those that need nothing more.
 
-        An aborted transaction takes no mark any more, and nothing but a savepoint leads out of it.
+        One that may end the transaction, or take away the right to, has it marked, whoever sends it. SQL that plainly
+        ends it, or sets its isolation, is refused where it comes through SQLAlchemy: early and with a clear error. What
+        is not seen here is found out later, by the mark (`receiver.ledger.runs.marks`). An aborted transaction takes no
+        mark any more, and nothing but a savepoint leads out of it.
         """
+        if self._wait is not None:
+            self.heard()
         effects = effects_of(query) if isinstance(query, str) else None
+        if effects is not None and effects.is_plain:
+            return True
+        if effects is not None and is_sqlalchemy_s:
+            self.refuse_effects(effects)
         if effects is None or effects.changes_session:
-            self.is_session_ours, self._is_given_out = False, True
+            self.is_session_ours, self._leaves_traces = False, True
         if effects is not None and effects.keeps_transaction:
             self.may_have_prepared |= effects.may_call
             if effects.may_set_role:
                 self.identify()
-            return
+            return False
         self.is_session_ours, self.may_have_prepared = False, True
-        if self._driver.pgconn.transaction_status == TransactionStatus.INERROR:
+        if self.driver.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError(ABORTED)
         self.identify()
+        return False
+
+    def refuse_effects(self, effects: StatementEffects) -> None:
+        """Raise `RuntimeError` for what plainly ends the transaction or sets its isolation."""
+        if effects.sets_isolation:
+            raise RuntimeError(self.texts.isolation)
+        if effects.ends_transaction:
+            raise RuntimeError(self.texts.refused)
+        if effects.changes_transaction:
+            self._owner.is_transaction_changed = True
 
     def has_sent(self, query: object) -> None:
         """Mark the transaction anew behind a rollback to a savepoint, which may have taken the mark along."""
         if (
-            (self.is_marked or self._is_given_out)
+            (self.is_marked or self._leaves_traces)
             and isinstance(query, str)
             and effects_of(query).rolls_back_to
         ):
@@ -196,24 +238,28 @@ class TransactionGuard(Marking):
 
     def give_out(self) -> None:
         """Prepare for a handler that goes past SQLAlchemy: there it may do anything to transaction and session."""
+        self.heard()
         self.identify()
-        self._is_given_out = True
+        if not self.is_given_out:
+            listen(self._connection, "before_cursor_execute", _watch_sql)
+        self.is_given_out = self._leaves_traces = True
         self.is_session_ours = False
 
     def require_open(self) -> None:
         """Raise `RolledBack` if the handler has visibly ended its transaction; how, its mark can tell."""
         if self._is_invalidated:
             raise RolledBack(CANCELLED)
-        is_idle = self._driver.pgconn.transaction_status == TransactionStatus.IDLE
+        is_idle = self.driver.pgconn.transaction_status == TransactionStatus.IDLE
         if is_idle or not (self._given and self._given.is_active):
             raise RolledBack(self.texts.rolled_back)
 
     def _roll_back(self) -> None:
         """Roll back, for the handler or a session of its; from now on there is nothing to write to."""
+        self.heard()
         self._is_rolled_back = True
-        self._driver.__dict__["rollback"] = _nothing
-        type(self._driver).rollback(self._driver)
-        self._driver.__dict__["wait"] = self._refuse
+        self.driver.__dict__["rollback"] = _nothing
+        type(self.driver).rollback(self.driver)
+        self.driver.__dict__["wait"] = self._refuse
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise RuntimeError(self.texts.rolled_back if self._is_rolled_back else self.texts.refused)
@@ -236,9 +282,11 @@ class GivenCursor(Cursor[Any]):
     What it is given it sends as it is: the ledger's schema is put into our own statements only.
     """
 
+    _is_used = False
+
     def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
         super().__init__(connection, *args, **options)
-        self._guard: TransactionGuard | None = connection.__dict__.get("guard")
+        self._guard: TransactionGuard = connection.__dict__["guard"]
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
@@ -250,9 +298,9 @@ class GivenCursor(Cursor[Any]):
         return self._conn
 
     def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401, D102  psycopg's
-        self._look_at(query)
+        is_plain = self._look_at(query)
         super().execute(query, *args, **options)
-        if self._guard is not None:
+        if not is_plain:
             self._guard.has_sent(query)
         return self
 
@@ -268,43 +316,36 @@ class GivenCursor(Cursor[Any]):
         self._look_at(query)
         return super().stream(query, *args, **options)
 
-    def _look_at(self, query: object) -> None:
-        if self._guard is not None and self._guard.has_ended:
+    def _look_at(self, query: object) -> bool:
+        guard = self._guard
+        if guard.has_ended:
             raise RuntimeError(ENDED)
-        if guard := self._conn.__dict__.get("guard"):
-            guard.look_at(query)
+        # SQLAlchemy makes a cursor for each statement; what is sent by it again is the handler's own doing.
+        is_sqlalchemy_s, self._is_used = not (self._is_used or guard.is_given_out), True
+        return guard.look_at(query, is_sqlalchemy_s=is_sqlalchemy_s)
+
+
+class _GivenServerCursor(ServerCursor[Any]):
+    """A cursor of the server's while a handler has the connection."""
+
+    def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401  psycopg's
+        if (guard := self._conn.__dict__.get("guard")) is not None:
+            guard.look_at(query, is_sqlalchemy_s=not guard.is_given_out)
+        return super().execute(query, *args, **options)
+
+
+def _given_server_cursor(connection: psycopg.Connection[Any], *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Make such a cursor, once nothing is on its way: it sends what closes it, should it be given up half made."""
+    guard: TransactionGuard = connection.__dict__["guard"]
+    guard.heard()
+    return _GivenServerCursor(connection, *args, **options)
 
 
 def _nothing() -> None:
     """Roll back again."""
 
 
-class ExitForkedChildren:
-    """Ends a child that a handler forked and let return: it must not touch what it shares with its parent."""
-
-    def __enter__(self) -> None:
-        self._home = os.getpid()
-
-    def __exit__(self, *_: object) -> None:
-        if os.getpid() != self._home:
-            os._exit(70)
-
-
-def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
-    """Refuse SQL that plainly ends the transaction or sets its isolation, early and with a clear error.
-
-    What is not seen here is found out later, by a mark (`receiver.ledger.runs.marks`). SQL that changes the session
-    leaves `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind of transaction it is
-    `TRANSACTION_CHANGED`.
-    """
-    effects = effects_of(statement)
-    guard = connection.__dict__.get("guard")
-    texts = guard.texts if isinstance(guard, TransactionGuard) else Texts()
-    if effects.sets_isolation:
-        raise RuntimeError(texts.isolation)
-    if effects.ends_transaction:
-        raise RuntimeError(texts.refused)
-    if effects.changes_session:
-        connection.info[SESSION_CHANGED] = True
-    if effects.changes_transaction:
-        connection.info[TRANSACTION_CHANGED] = True
+def _watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+    """Refuse through SQLAlchemy what the cursors, which are given out, let everybody do."""
+    if (guard := connection.__dict__.get("guard")) is not None:
+        guard.refuse_effects(effects_of(statement))

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import psycopg
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import Marking
@@ -23,15 +24,14 @@ from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 
-HasNext = Callable[[], bool]
-"""Returns whether another run follows at once."""
+Following = Callable[[], ClaimedRun | None]
+"""Takes the run that follows at once, if one does."""
 Blocks = Callable[[], AbstractContextManager[Connection]]
 """Opens a short transaction of a handler that has none."""
 
 
-def no_next() -> bool:
+def nothing() -> None:
     """Return that no other run follows."""
-    return False
 
 
 class Host(Protocol):
@@ -40,6 +40,9 @@ class Host(Protocol):
     connection: AttemptConnection
     shared: Shared
     tell_failure: Callable[[FailedAttempt], None]
+
+    def may_follow(self, run: ClaimedRun) -> bool:
+        """Return whether a run's handler may be called while the end of another attempt is on its way."""
 
     def count_refused(self, sources: AbstractSet[str]) -> None:
         """Count an end that was refused."""
@@ -60,19 +63,8 @@ class Transaction(Protocol):
     def require_open(self) -> None:
         """Raise `RolledBack` or `RuntimeError` where what the handler has left can't be committed any more."""
 
-    def end(
-        self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
-        *,
-        has_next: bool,
-        waits_for_flush: bool,
-    ) -> None:
-        """End a run as done and commit; where `has_next`, the next transaction may be begun with that.
-
-        Raises `LeaseLost`, and `EndCutOff`.
-        """
+    def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
+        """End a run as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
 
     def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
         """End a batch: `write` ends its runs, and commits."""
@@ -93,7 +85,11 @@ class Work(Protocol):
     def runs(self) -> Sequence[ClaimedRun]:
         """What was claimed."""
 
-    def listened(self) -> AbstractContextManager[object]:
+    @property
+    def may_follow(self) -> bool:
+        """Whether its handler may be called while the end of another attempt is on its way."""
+
+    def listened(self, listener: Listener) -> AbstractContextManager[object]:
         """Have listeners hear of the attempt, as long as the block lasts."""
 
     def note_start(self) -> None:
@@ -133,6 +129,8 @@ class Transactions(Protocol):
     rolled_back: str
     """What is said of a handler that has rolled its transaction back."""
     takes_batches: bool
+    may_follow: bool
+    """Whether such a transaction may be begun while the end of another attempt is on its way."""
     blocks: Blocks | None
     """What `event.tx()` opens, since `begin`."""
 
@@ -143,8 +141,13 @@ class Transactions(Protocol):
     def begin(self, work: Work) -> None:
         """Begin, on our connection, what the body of an event may be read in."""
 
-    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:
-        """Open the handler's transaction, as long as the block lasts; it is to be ended in it."""
+    def open(
+        self, work: Work, alarm: TimeLimit, wait: Callable[[], None] | None
+    ) -> AbstractContextManager[Transaction]:
+        """Open the handler's transaction, as long as the block lasts; it is to be ended in it.
+
+        `wait` is called before anything is sent, where the end of the attempt before is still on its way.
+        """
 
     @property
     def backend(self) -> int | None:

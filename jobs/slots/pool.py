@@ -141,9 +141,9 @@ class Pool(Claimer):
 
     def _is_settled(self, slot: Slot) -> bool:
         """Settle what was cut off in a slot; return False where the ledger is away."""
-        if slot.claimed is not None and self._is_ending:  # its lease's end does it
-            self._held.drop([slot.claimed.token])
-            slot.claimed = None
+        if self._is_ending:  # its lease's end does it
+            self._held.drop(each.token for each in (slot.executor.ending, slot.claimed) if each is not None)
+            slot.forget()
         try:
             slot.settle()
         except BaseException as error:

@@ -73,9 +73,14 @@ class Slot:
 
     def settle(self) -> None:
         """Give back what was cut off, unless it was ended. Raises what `work` raises."""
-        if (claimed := self.claimed) is None:
-            return
-        self.executor.give_back(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+        for claimed in (self.executor.ending, self.claimed):
+            if claimed is not None:
+                self.executor.give_back(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+        self.claimed = None
+
+    def forget(self) -> None:
+        """Leave what was cut off to the end of its lease."""
+        self.executor.forget_ending()
         self.claimed = None
 
     def begin(self, claimed: Claimed) -> UnderWay:
@@ -90,7 +95,7 @@ class Slot:
 
     def _attempt(self, claimed: Claimed) -> None:
         at = self.begin(claimed)
-        self.executor.attempt(claimed, at.handler, self._has_next)
+        self.executor.attempt(claimed, at.handler, self._take_next)
         if isinstance(claimed, ClaimedRun):
             self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))
         self.claimed = None
@@ -99,10 +104,10 @@ class Slot:
     def _next(self) -> ClaimedRun | None:
         return None if self._supplier is None else self._supplier.next_for(self)
 
-    def _has_next(self) -> bool:
-        """Take the next run, while this one ends; return whether there is one."""
+    def _take_next(self) -> ClaimedRun | None:
+        """Take the next run, while this one ends."""
         self.following = self._next()
-        return self.following is not None
+        return self.following
 
 
 class SlotThread(Slot):

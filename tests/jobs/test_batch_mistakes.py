@@ -104,7 +104,7 @@ def dies(inbox):
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
-                executor.attempt(run, taker, lambda: False)
+                executor.attempt(run, taker)
         lapse(inbox.connection)
     return promises(inbox)
 

@@ -392,7 +392,7 @@ class Inbox(RuleBasedStateMachine):
             self.world.database.execute(
                 "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
             )
-            claiming.ends.end(self.world.database, claim, AttemptResult("done"), timedelta(0))
+            claiming.ends.send_end(self.world.database, claim, AttemptResult("done"), timedelta(0)).hear()
         except LeaseLost:
             self.world.database.execute("ROLLBACK")
             assert not is_ours

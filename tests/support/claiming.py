@@ -29,7 +29,7 @@ def end(connection, run, result):
     """End an attempt, committed."""
     if result.status == "done":
         connection.execute("BEGIN")
-        ends.end(connection, run, result, NO_TIME)
+        ends.send_end(connection, run, result, NO_TIME).hear()
         return
     with connection.transaction():
         ends.fail(connection, [run], [result])

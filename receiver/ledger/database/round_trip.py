@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 Statement = tuple[str, Mapping[str, object]]
 """A statement with named placeholders, as psycopg has them, and its values."""
 
+_Parameters = Sequence[bytes | None] | None
+
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _MICROSECOND = timedelta(microseconds=1)
 _IS_TOLD = hasattr(psycopg.Connection, "_deallocate")
@@ -58,6 +60,93 @@ class PreparingConnection(psycopg.Connection[Any]):
         return super()._deallocate(name)
 
 
+class RoundTrip:
+    """Statements on their way to the server, all in one go; `results` waits for what they give.
+
+    As long as that is not asked for, nothing else may be sent on the connection.
+    """
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        statements: Sequence[Statement],
+        *,
+        first: Sequence[bytes] = (),
+        prepare: bool = True,
+    ) -> None:
+        """Send them; see `round_trip`."""
+        self._connection = connection
+        self._preparing = self._of_prepared(connection) if prepare else None
+        self._new: dict[bytes, bytes] = {}
+        place, encoding = schema.of(connection), encoding_of(connection)
+        wanted = [_wanted(place, encoding, *statement) for statement in statements]
+        pgconn = connection.pgconn
+        self._begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
+        with connection.lock:
+            pgconn.enter_pipeline_mode()
+            try:
+                if self._begins:
+                    pgconn.send_query_params(b"BEGIN", None)
+                self._send(first, wanted)
+                pgconn.pipeline_sync()
+                if pgconn.flush():
+                    connection.wait(_sent(pgconn))
+            except BaseException:
+                _leave_pipeline(pgconn)
+                raise
+
+    @staticmethod
+    def _of_prepared(connection: psycopg.Connection[Any]) -> "PreparingConnection | None":
+        """Return the connection if statements may be prepared on it."""
+        prepares = _IS_TOLD and not PreparingConnection.is_betrayed
+        prepares &= connection.prepare_threshold is not None
+        return connection if prepares and isinstance(connection, PreparingConnection) else None
+
+    def _send(self, first: Sequence[bytes], wanted: Sequence[tuple[bytes, _Parameters]]) -> None:
+        pgconn, preparing = self._connection.pgconn, self._preparing
+        if preparing is None:
+            for text in first:
+                pgconn.send_query_params(text, None)
+            for text, parameters in wanted:
+                pgconn.send_query_params(text, parameters)
+            return
+        prepared, send = preparing.prepared, pgconn.send_query_prepared
+        for text in first:
+            send(prepared.get(text) or self._named(text), None)
+        for text, parameters in wanted:
+            send(prepared.get(text) or self._named(text), parameters)
+
+    def _named(self, text: bytes) -> bytes:
+        """Return the name of a statement that is prepared with this round trip."""
+        if (name := self._new.get(text)) is None and (preparing := self._preparing) is not None:
+            name = self._new[text] = b"hookonce_%d" % next(preparing.numbers)
+            self._connection.pgconn.send_prepare(name, text)
+        return name or b""
+
+    def results(self) -> list[PGresult]:
+        """Wait for the results, of each statement one, up to the first that has failed (`require`).
+
+        Raises: `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
+        """
+        connection = self._connection
+        with connection.lock:
+            try:
+                results: list[PGresult] = connection.wait(_results(connection.pgconn))
+            finally:
+                _leave_pipeline(connection.pgconn)
+        if self._preparing is not None:
+            _remember(self._preparing, self._new, results)
+        if self._new:  # what has only been prepared has no status of its command
+            results = [
+                result
+                for result in results
+                if result.status != ExecStatus.COMMAND_OK or result.command_status
+            ]
+        if self._begins:
+            require(results.pop(0))
+        return results
+
+
 def round_trip(
     connection: psycopg.Connection[Any],
     statements: Sequence[Statement],
@@ -72,41 +161,20 @@ def round_trip(
     `PreparingConnection` that `prepare` vouches for: nobody but psycopg has deallocated anything there. Raises:
     `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
     """
-    prepares = prepare and _IS_TOLD and not PreparingConnection.is_betrayed
-    prepares &= connection.prepare_threshold is not None
-    preparing = connection if prepares and isinstance(connection, PreparingConnection) else None
-    wanted = [_wanted(connection, *statement) for statement in statements]
-    pgconn = connection.pgconn
-    begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
-    new: dict[bytes, bytes] = {}
-    with connection.lock:
-        pgconn.enter_pipeline_mode()
-        try:
-            if begins:
-                pgconn.send_query_params(b"BEGIN", None)
-            for text, parameters in [*((text, []) for text in first), *wanted]:
-                if preparing is None:
-                    pgconn.send_query_params(text, parameters)
-                    continue
-                name = preparing.prepared.get(text) or new.get(text)
-                if name is None:
-                    name = new[text] = b"hookonce_%d" % next(preparing.numbers)
-                    pgconn.send_prepare(name, text)
-                pgconn.send_query_prepared(name, parameters)
-            pgconn.pipeline_sync()
-            results = connection.wait(_results(pgconn))
-        finally:
-            # Cut in the midst it stays in the pipeline: whoever uses it next finds it unusable.
-            with suppress(psycopg.OperationalError):
-                if pgconn.status != ConnStatus.BAD:
-                    pgconn.exit_pipeline_mode()
-    if preparing is not None:
-        _remember(preparing, new, results)
-    # What has only been prepared has no status of its command.
-    done = [result for result in results if result.status != ExecStatus.COMMAND_OK or result.command_status]
-    if begins:
-        require(done.pop(0))
-    return done
+    return RoundTrip(connection, statements, first=first, prepare=prepare).results()
+
+
+def encoding_of(connection: psycopg.Connection[Any]) -> str:
+    """Return the encoding of a session, as Python calls it; a handler may have changed it."""
+    is_usual = connection.pgconn.parameter_status(b"client_encoding") == b"UTF8"
+    return "utf-8" if is_usual else connection.info.encoding
+
+
+def _leave_pipeline(pgconn: PGconn) -> None:
+    """Leave the pipeline; one that was cut in the midst stays in it: whoever uses it next finds it unusable."""
+    with suppress(psycopg.OperationalError):
+        if pgconn.status != ConnStatus.BAD:
+            pgconn.exit_pipeline_mode()
 
 
 def _remember(
@@ -124,13 +192,10 @@ def _remember(
         )
 
 
-def _wanted(
-    connection: psycopg.Connection[Any], query: str, values: Mapping[str, object]
-) -> tuple[bytes, Sequence[bytes | None]]:
+def _wanted(place: str, encoding: str, query: str, values: Mapping[str, object]) -> tuple[bytes, _Parameters]:
     """Return a statement and its values as they are sent."""
-    text, names = _numbered(schema.named(query, schema.of(connection)))
-    encoding = connection.info.encoding if names else ""  # which a handler may have changed
-    return text, [_as_text(values[name], encoding) for name in names]
+    text, names = _numbered(query, place)
+    return text, [None if (value := values[name]) is None else _as_text(value, encoding) for name in names]
 
 
 def require(result: PGresult) -> PGresult:
@@ -155,34 +220,41 @@ def _list_as_text(values: Sequence[object], encoding: str) -> bytes:
     return b"{" + b",".join(quoted) + b"}"
 
 
-def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
-    """Flush what was sent, then collect what comes until the end of the pipeline."""
+def _sent(pgconn: PGconn) -> PQGen[None]:
+    """Wait until all is on its way; what comes meanwhile is taken, or both sides would wait for each other."""
     while pgconn.flush():
         if (yield Wait.RW) & Ready.R:
             pgconn.consume_input()
+
+
+def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
+    """Collect what comes until the end of the pipeline."""
     results: list[PGresult] = []
+    is_busy, get_result = pgconn.is_busy, pgconn.get_result
     while True:
-        while pgconn.is_busy():
+        while is_busy():
             yield Wait.R
             pgconn.consume_input()
-        result = pgconn.get_result()
+        result = get_result()
         if result is None:  # the end of one statement's
             if pgconn.status == ConnStatus.BAD:
                 raise psycopg.OperationalError(
                     "the connection to the ledger broke in the midst of a statement"
                 )
             continue
-        if result.status == ExecStatus.PIPELINE_SYNC:
+        status = result.status
+        if status == ExecStatus.PIPELINE_SYNC:
             return results
-        if result.status != ExecStatus.PIPELINE_ABORTED:
+        if status != ExecStatus.PIPELINE_ABORTED:
             results.append(result)
 
 
-@lru_cache(maxsize=64)
-def _numbered(query: str) -> tuple[bytes, Sequence[str]]:
+@lru_cache(maxsize=128)
+def _numbered(query: str, place: str) -> tuple[bytes, Sequence[str]]:
     """Return a statement as libpq has it, with `$1`, and the names of its placeholders in order."""
     names = list(dict.fromkeys(_PLACEHOLDER.findall(query)))
-    return _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", query).encode(), names
+    text = _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", schema.named(query, place))
+    return text.encode(), names
 
 
 def _as_text(value: object, encoding: str) -> bytes | None:

@@ -20,7 +20,9 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans, schema, session_reset
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
+    RoundTrip,
     Statement,
+    encoding_of,
     failed_by,
     require,
     round_trip,
@@ -160,8 +162,42 @@ class Place(NamedTuple):
     n: int
 
 
-def end(  # noqa: PLR0913  the last six by keyword
-    connection: psycopg.Connection,
+class EndSent:
+    """The end of an attempt, on its way to the server with its COMMIT; `hear` what becomes of it."""
+
+    def __init__(  # noqa: PLR0913  the last three by keyword
+        self,
+        connection: psycopg.Connection[Any],
+        statements: Sequence[Statement],
+        lost: Callable[[], LeaseLost],
+        *,
+        first: Sequence[bytes] = (),
+        prepare: bool = True,
+        asked_at: int | None = None,
+    ) -> None:
+        """Send it. `asked_at`: which of `first` asks whether anything is prepared in the session."""
+        self._connection = connection
+        self._lost = lost
+        self._asked_at = asked_at
+        self._trip = RoundTrip(connection, statements, first=first, prepare=prepare)
+
+    def hear(self) -> None:
+        """Wait until it is committed.
+
+        Raises `LeaseLost` if the run is no longer ours, or the transaction not the one that was marked, and what has
+        failed at the end of the transaction; the caller must roll back.
+        """
+        results = self._trip.results()
+        if results[-1].status == ExecStatus.FATAL_ERROR:
+            raise (
+                self._lost() if _is_refused(results[-1], self._connection) else error_from_result(results[-1])
+            )
+        if self._asked_at is not None and results[self._asked_at].get_value(0, 0) == b"t":
+            use_up(self._connection)
+
+
+def send_end(  # noqa: PLR0913  the last six by keyword
+    connection: psycopg.Connection[Any],
     run: ClaimedRun,
     ending: AttemptResult,
     took: timedelta,
@@ -171,23 +207,21 @@ def end(  # noqa: PLR0913  the last six by keyword
     is_session_ours: bool = True,
     asks_for_prepared: bool = False,
     waits_for_flush: bool = True,
-) -> None:
-    """End an attempt as done and commit, in one round trip.
+) -> EndSent:
+    """Send the end of an attempt as done, and its COMMIT, in one round trip.
 
     What the transaction holds besides is committed with it, and what a handler has left in the session is taken out
     before (`session_reset`); what can't be, and is found with `asks_for_prepared`, uses the session up. `chain` begins
     the next one in the same round trip. `is_session_ours`: no handler may have deallocated what is prepared in it.
     Without `waits_for_flush` a crash of the server may yet lose it, with all that the transaction has written.
-    Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
-    must roll back.
     """
-    _commit(
+    return _send(
         connection,
-        [run],
         _ended(run, ending, took, xact_id),
         partial(lost, run),
+        point="run.ended",
         also=ending.also,
-        commit="COMMIT AND CHAIN" if chain else "COMMIT",
+        commit=_COMMIT_AND_CHAIN if chain else _COMMIT,
         planned=plans.FOR_ONE_END if waits_for_flush else plans.FOR_UNFLUSHED_END,
         is_session_ours=is_session_ours,
         asks_for_prepared=asks_for_prepared,
@@ -204,7 +238,7 @@ def end_many(  # noqa: PLR0913  the last three by keyword
     xact_id: str | None = None,
     asks_for_prepared: bool = False,
 ) -> None:
-    """End all runs of a batch as done, each with its result, and commit; as `end` does it.
+    """End all runs of a batch as done, each with its result, and commit; as `send_end` does it.
 
     Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
     """
@@ -220,48 +254,46 @@ def end_many(  # noqa: PLR0913  the last three by keyword
         "xact_id": xact_id,
     }
     unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []
-    _commit(
+    _send(
         connection,
-        runs,
         [*_with_bodies(runs, (_END_MANY, values)), *unmarked],
         partial(lost_batch, runs),
+        point="batch.ended" if len(runs) > 1 else "run.ended",
         also=also,
         asks_for_prepared=asks_for_prepared,
-    )
+    ).hear()
 
 
-def _commit(  # noqa: PLR0913  by keyword
-    connection: psycopg.Connection,
-    runs: Sequence[ClaimedRun],
+_COMMIT: Statement = ("COMMIT", {})
+_COMMIT_AND_CHAIN: Statement = ("COMMIT AND CHAIN", {})
+
+
+def _send(  # noqa: PLR0913  by keyword
+    connection: psycopg.Connection[Any],
     statements: Sequence[Statement],
     lost: Callable[[], LeaseLost],
     *,
+    point: str,
     also: Also | None,
-    commit: str = "COMMIT",
+    commit: Statement = _COMMIT,
     planned: Sequence[bytes] = (plans.FOR_END,),
     is_session_ours: bool = True,
     asks_for_prepared: bool = False,
-) -> None:
+) -> EndSent:
     """Take out of the session what a handler has left there, end its runs, do what belongs to that, and commit."""
-    asked = (session_reset.IS_ANYTHING_PREPARED,) if asks_for_prepared else ()
-    first = (*taking_out(connection), *asked, *planned)
-    asked_at = len(first) - len(planned) - 1
-    done: list[PGresult] = []
-
-    def send(statements: Sequence[Statement], first: Sequence[bytes] = ()) -> None:
-        for result in round_trip(connection, statements, first=first, prepare=is_session_ours):
-            if result.status == ExecStatus.FATAL_ERROR:
-                raise lost() if _is_refused(result, connection) else error_from_result(result)
-            done.append(result)
-
+    first, asked_at = [*taking_out(connection)], None
+    if asks_for_prepared:
+        asked_at = len(first)
+        first.append(session_reset.IS_ANYTHING_PREPARED)
+    first += planned
     if also is not None:
-        send(statements, first)
+        EndSent(connection, statements, lost, first=first, prepare=is_session_ours, asked_at=asked_at).hear()
         also(connection)
-        statements, first = (), ()
-    reach("batch.ended" if len(runs) > 1 else "run.ended")
-    send([*statements, (commit, {})], first)
-    if asks_for_prepared and done[asked_at].get_value(0, 0) == b"t":
-        use_up(connection)
+        statements, first, asked_at = (), [], None
+    reach(point)
+    return EndSent(
+        connection, [*statements, commit], lost, first=first, prepare=is_session_ours, asked_at=asked_at
+    )
 
 
 def end_within(
@@ -269,7 +301,7 @@ def end_within(
 ) -> None:
     """End an attempt as done in the transaction that a cursor is in, where another than hookonce is to commit it.
 
-    Raises `LeaseLost` as `end` does.
+    Raises `LeaseLost` as `EndSent.hear` does.
     """
     try:
         for statement in _ended(run, ending, took, xact_id):
@@ -326,7 +358,7 @@ def taking_out(connection: psycopg.Connection[Any]) -> Sequence[bytes]:
     """Return what takes out of a session what a handler has left there; nothing where no handler can have had it."""
     if not isinstance(connection, PreparingConnection):
         return ()
-    if connection.info.encoding != "utf-8":  # what is sent behind them is to be in the usual one
+    if encoding_of(connection) != "utf-8":  # what is sent behind them is to be in the usual one
         use_up(connection)
         for result in round_trip(connection, [], first=connection.reset.statements):
             require(result)
@@ -349,7 +381,7 @@ def _is_refused(result: PGresult, connection: psycopg.Connection[Any]) -> bool:
 
 
 def mark(cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
-    """Mark an attempt in its handler's transaction; return the `xact_id` that `end` is to be given.
+    """Mark an attempt in its handler's transaction; return the `xact_id` that its end is to be given.
 
     Raises `LeaseLost` if the run is no longer ours.
     """

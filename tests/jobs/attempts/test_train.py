@@ -262,13 +262,13 @@ def connected(url):
 
 def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
     sent = []
-    right = ends.round_trip
+    right = ends.RoundTrip
 
     def round_trip(connection, statements, **options):
         sent.append(plans.FOR_UNFLUSHED_END[-1] in options["first"])
         return right(connection, statements, **options)
 
-    monkeypatch.setattr(ends, "round_trip", round_trip)
+    monkeypatch.setattr(ends, "RoundTrip", round_trip)
     quick.deliver(*names(3))
 
     quick.work()

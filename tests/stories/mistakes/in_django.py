@@ -20,7 +20,8 @@ def marks_done_in_a_second_transaction():
             result = work.handler.function(event, connections["default"])
         reach("handler.returned")
         self.connection.begin()
-        self.connection.end(work.run, AttemptResult("done", result), timedelta(0), work.marking)
+        self.connection.send_end(work.run, AttemptResult("done", result), timedelta(0), work.marking)
+        self.connection.hear_end()
 
     replace(Executor, "_make", make)
 

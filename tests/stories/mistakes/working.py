@@ -29,7 +29,10 @@ def marks_done_in_a_second_transaction():
             result = work.handler.function(event, connection)
         reach("handler.returned")
         with connection.begin():
-            ends.end(engines.raw(connection), work.run, AttemptResult("done", result), timedelta(0))
+            end = ends.send_end(
+                engines.raw(connection), work.run, AttemptResult("done", result), timedelta(0)
+            )
+            end.hear()
         reach("run.committed")
 
     replace(attempts.Executor, "_make", make)
