@@ -104,9 +104,13 @@ def _follow(client: Client, puller: Puller, forwarder: Forwarder, wanted: Wanted
         for shown in client.get("/sources", tries=1)["data"]:
             if wanted.source in {None, shown["name"]}:
                 forwarder.introduce(str(shown["name"]), str(shown["provider"]))
-    click.echo(f"ready: events go to {to.address}; Ctrl-C stops, and the next start goes on from there")
-    ended = threading.Event()
+    ended, is_ready = threading.Event(), False
     for page in puller.pages(ended, follows=True):
+        if not is_ready:  # what comes from now on is behind the cursor
+            click.echo(
+                f"ready: events go to {to.address}; Ctrl-C stops, and the next start goes on from there"
+            )
+            is_ready = True
         forwarder.page(page, ended)
 
 

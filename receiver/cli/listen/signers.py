@@ -1,7 +1,8 @@
 """With whose module and which secret `hookonce listen` signs the events of a source.
 
-A source that is configured here by the same name has its module, its options and its secret. Every other has the
-module of its sender, and a secret that is made up once and kept beside the cursor: the one of production stays there.
+A source that is configured here by the same name has its module, its options and its secret, or that which `hookonce
+dev` has made up for it. Every other has the module of its sender, and a secret that is made up once and kept beside the
+cursor. The one of production stays there.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ class NoSigner(Exception):  # noqa: N818  a state of the world
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A sender's module and a secret to sign with; `is_made_up` if it is of `listen`'s own."""
+    """A sender's module and a secret to sign with; `is_made_up` if it was made up here."""
 
     provider: Provider
     secret: str = field(repr=False)
@@ -75,7 +76,9 @@ class Signers:
         here = self._sources.get(source)
         if here is not None and here.provider.name == name:
             if here.secrets:
-                return _tried(Signer(here.provider, here.secrets[0], is_made_up=False))
+                configured = self._settings.sources.get(source)
+                is_made_up = configured is None or not configured.secrets  # by `hookonce dev`
+                return _tried(Signer(here.provider, here.secrets[0], is_made_up))
             provider = here.provider
         else:
             try:
