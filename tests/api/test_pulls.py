@@ -206,9 +206,13 @@ def test_pull_says_from_when_on_there_are_events(inbox):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(lambda c: "0" * 32 + c[32:], "another ledger"), (lambda c: c[:32] + ".9999.9999.9999.", "set back")],
+    [
+        (lambda c: "0" * 32 + c[32:], "another ledger"),
+        (lambda c: c[:32] + ".9999.9999.9999.9999999999.", "set back"),
+    ],
 )
 def test_cursor_of_another_ledger_is_refused(inbox, change, said):
+    inbox.deliver("evt_1")
     pull = begin(inbox)
 
     refused = inbox.ask("POST", "/pulls", {"cursor": change(pull["cursor"])}, scope="both")
@@ -217,7 +221,26 @@ def test_cursor_of_another_ledger_is_refused(inbox, change, said):
     assert said in refused.json["detail"]
 
 
-@pytest.mark.parametrize("cursor", ["", "a", "0" * 32 + ".1.1.1.;DROP", "0" * 32 + ".-1.1.1."])
+def test_cursor_of_a_ledger_that_was_set_back_and_has_grown_since_is_refused(inbox):
+    """Other events have come under the ids that were given, so that some would be passed over."""
+    inbox.deliver("evt_1", "evt_2")
+    pull = begin(inbox, since="1h")
+    _, cursor = pulled(inbox, pull)
+    inbox.rows("DELETE FROM hookonce.queue RETURNING event")
+    inbox.rows("DELETE FROM hookonce.bodies RETURNING event")
+    inbox.rows("DELETE FROM hookonce.events WHERE event_id = 'evt_2' RETURNING id")
+    inbox.rows("SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.events")
+    inbox.deliver("evt_3", "evt_4")
+    inbox.rows("UPDATE hookonce.events SET received_at = received_at + interval '5 s' RETURNING id")
+
+    begun = inbox.ask("POST", "/pulls", {"cursor": cursor}, scope="both")
+    given = inbox.ask("GET", f"/pulls/{pull['id']}/events", scope="both", query_string={"cursor": cursor})
+
+    assert [answer.json["code"] for answer in (begun, given)] == ["other_ledger"] * 2
+    assert "other events before the cursor" in begun.json["detail"]
+
+
+@pytest.mark.parametrize("cursor", ["", "a", "0" * 32 + ".1.1.1.1.;DROP", "0" * 32 + ".-1.1.1.1."])
 def test_cursor_that_is_none_is_a_mistake(inbox, cursor):
     assert (
         inbox.ask(

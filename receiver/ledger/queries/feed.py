@@ -31,7 +31,7 @@ FEED_IDS: Final = 25_000
 LEFT_OUT: Final = (COMMAND, ALERTS_SOURCE)
 """Providers whose events stay where they are: what a client asked of this inbox, and what it tells its operators."""
 
-POSITION: Final = r"[0-9a-f]{32}(\.[0-9]{1,18}){3}\.[-0-9/_]{0,16000}"
+POSITION: Final = r"[0-9a-f]{32}(\.[0-9]{1,18}){4}\.[-0-9/_]{0,16000}"
 
 _EVENT = """e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint, e.id_is_signed, e.received_at,
 e.occurred_at, e.is_test, e.keep_body"""
@@ -42,13 +42,13 @@ _BODY_OF = """LEFT JOIN LATERAL (
 _HORIZON = """
     SELECT (SELECT id FROM hookonce.ledger) AS ledger,
            (SELECT coalesce(max(id), 0) FROM hookonce.events) AS newest,
-           (SELECT received_at FROM hookonce.events ORDER BY id DESC LIMIT 1) AS newest_at,
+           (SELECT received_at FROM hookonce.events ORDER BY id DESC LIMIT 1) AS newest_at, now() AS at,
            ARRAY(SELECT DISTINCT l.virtualtransaction FROM pg_locks l
                  WHERE l.locktype = 'relation' AND l.relation = 'hookonce.events'::regclass
                        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                        AND l.mode = 'RowExclusiveLock' AND l.granted) AS writers"""
 
-_SET_BACK: Final = "the ledger was set back since: it ends before the cursor"
+_BEFORE = "SELECT received_at FROM hookonce.events WHERE id <= %(after)s ORDER BY id DESC LIMIT 1"
 _OLDEST = "SELECT received_at FROM hookonce.events ORDER BY id LIMIT 1"
 
 _PAGE = f"""
@@ -61,7 +61,7 @@ WITH horizon AS MATERIALIZED ({_HORIZON}
     SELECT {_EVENT}, {_BODY}, sum(octet_length(b.body)) OVER (ORDER BY e.id) AS bytes
     FROM page e {_BODY_OF}
 )
-SELECT horizon.*, (SELECT count(*) FROM page) AS found, measured.*
+SELECT horizon.*, (SELECT count(*) FROM page) AS found, ({_BEFORE}) AS before_at, measured.*
 FROM horizon LEFT JOIN measured
      ON bytes IS NULL OR bytes <= %(bytes)s OR measured.id = (SELECT min(id) FROM page)
 ORDER BY measured.id
@@ -81,13 +81,15 @@ class Position:
     """How far somebody has come in a ledger.
 
     Events up to the id `after` were given, and up to `settled` none can turn up any more. `newest` will be settled once
-    the transactions `writers` have ended.
+    the transactions `writers` have ended. All up to `after` came until `at`, in seconds since 1970: a ledger in which
+    something came later is one that was set back, and took other events under the same ids.
     """
 
     ledger: str
     after: int
     settled: int
     newest: int
+    at: int
     writers: tuple[str, ...] = ()
 
     @classmethod
@@ -95,11 +97,22 @@ class Position:
         """Read what `str` gave. Raises: ValueError."""
         if not re.fullmatch(POSITION, text):
             raise ValueError("expected a cursor as it was given, unchanged")
-        ledger, after, settled, newest, writers = text.split(".")
-        return cls(ledger, int(after), int(settled), int(newest), tuple(filter(None, writers.split("_"))))
+        ledger, *numbers, writers = text.split(".")
+        after, settled, newest, at = map(int, numbers)
+        return cls(ledger, after, settled, newest, at, tuple(filter(None, writers.split("_"))))
 
     def __str__(self) -> str:
-        return f"{self.ledger}.{self.after}.{self.settled}.{self.newest}.{'_'.join(self.writers)}"
+        numbers = f"{self.after}.{self.settled}.{self.newest}.{self.at}"
+        return f"{self.ledger}.{numbers}.{'_'.join(self.writers)}"
+
+    def check(self, ledger: str, newest: int, before_at: datetime | None) -> None:
+        """Raise `OtherLedger` unless it is of a ledger that has the id, ends there and has before it what came then."""
+        if self.ledger != ledger:
+            raise OtherLedger("the cursor is of another ledger")
+        if 0 < newest < self.after:
+            raise OtherLedger("the ledger was set back since: it ends before the cursor")
+        if before_at is not None and int(before_at.timestamp()) > self.at:
+            raise OtherLedger("the ledger was set back since: it has other events before the cursor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +143,11 @@ def begin(connection: psycopg.Connection, since: datetime | None, position: Posi
     ledger, newest = horizon["ledger"].hex, horizon["newest"]
     oldest = connection.execute(_OLDEST).fetchone()
     if position is not None:
-        if position.ledger != ledger:
-            raise OtherLedger("the cursor is of another ledger")
-        if position.after > newest:
-            raise OtherLedger(_SET_BACK)
+        before = connection.execute(_BEFORE, {"after": position.after}).fetchone()
+        position.check(ledger, newest, before[0] if before else None)
     else:
         after = newest if since is None else id_at_time.first_since(connection, _earlier(since)) - 1
-        position = Position(ledger, after, after, newest, tuple(horizon["writers"]))
+        position = Position(ledger, after, after, newest, _moment(horizon), tuple(horizon["writers"]))
     return Begin(position, oldest[0] if oldest else None)
 
 
@@ -157,16 +168,13 @@ def page(connection: psycopg.Connection, wanted: Filter, position: Position) -> 
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(query, asked, prepare=False).fetchall()
     first = rows[0]
-    if first["ledger"].hex != position.ledger:
-        raise OtherLedger("the cursor is of another ledger")
-    if position.after > first["newest"]:
-        raise OtherLedger(_SET_BACK)
+    position.check(first["ledger"].hex, first["newest"], first["before_at"])
     shown = [row for row in rows if row["id"] is not None]
     is_cut = first["found"] == FEED_PAGE or len(shown) < first["found"]
     after = shown[-1]["id"] if is_cut and shown else max(until, position.after)
-    following = _settle(position, first["newest"], first["writers"])
-    behind = max(first["newest"] - after, 0)
-    return FeedPage(shown, Position(position.ledger, after, *following), behind, first["newest_at"])
+    settled, newest, writers = _settle(position, first["newest"], first["writers"])
+    following = Position(position.ledger, after, settled, newest, _moment(first), writers)
+    return FeedPage(shown, following, max(first["newest"] - after, 0), first["newest_at"])
 
 
 def one(connection: psycopg.Connection, event: int) -> dict[str, Any] | None:
@@ -183,6 +191,11 @@ def _settle(position: Position, newest: int, writers: list[str]) -> tuple[int, i
     if still:
         return position.settled, position.newest, still
     return max(position.newest, position.settled), newest, tuple(writers)
+
+
+def _moment(horizon: Mapping[str, Any]) -> int:
+    """Return until when the events came that a statement has seen, also where the clock was set back since."""
+    return int(max(horizon["at"], horizon["newest_at"] or horizon["at"]).timestamp())
 
 
 def _earlier(at: datetime) -> datetime:
