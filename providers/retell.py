@@ -2,7 +2,7 @@
 
 The key is the API key that has the webhook badge. There is no event id: it is the event and the call,
 `call_ended:call_1`, for what happens to a call once, and the body's fingerprint for what happens more often
-(`transcript_updated`). The account is the agent. Three retries.
+(`transcript_updated`, `transfer_started`). The account is the agent. Three retries.
 
 https://docs.retellai.com/features/secure-webhook
 """
@@ -15,11 +15,13 @@ _about = kit.first("$.call.call_id", "$.chat.chat_id")
 
 def _once(view: kit.EventView) -> object:
     event = kit.field("$.event").get(view)
-    return event if isinstance(event, str) and event.endswith(_ONCE) else None
+    happens_once = isinstance(event, str) and event.startswith(("call_", "chat_")) and event.endswith(_ONCE)
+    return event if happens_once else None
 
 
 events = kit.one_event(
     id=kit.or_body(kit.join(kit.Extractor(_once, "$.event"), _about)),
+    former=(kit.join("$.event", _about),),
     type=kit.or_unknown("$.event"),
     account=kit.first("$.call.agent_id", "$.chat.agent_id"),
     occurred_at=kit.first("$.call.end_timestamp", "$.call.start_timestamp"),

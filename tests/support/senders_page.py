@@ -18,6 +18,7 @@ from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.sender import NEVER
 from tests.support.captured import DELIVERIES, captured_of
+from tests.support.declared import declared
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "providers.md"
@@ -194,10 +195,25 @@ def left_out() -> str:
     )
 
 
+def without_a_module() -> str:
+    """List the senders that a generic provider takes, each with what a source says."""
+    rows = [
+        (f"[{each.name}]({each.said['page']})", each.said["signs"], each.said["from"], f"`{each.line}`")
+        for each in declared()
+    ]
+    why = (
+        "A source says all there is to say of these. Each line was tried with a delivery that a key of the kit's own\n"
+        "signed: it signs, is read, and refuses what was changed. What the sender really sends was not seen: let it\n"
+        "send a test before you rely on it, and look at it with `hookonce capture`."
+    )
+    return f"\n## Declared\n\n{why}\n\n" + table(("sender", "signs", "known from", "in its source"), rows)
+
+
 def page() -> str:
     """Write docs/providers.md."""
     known = names()
-    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{table(COLUMNS, [row(name) for name in known])}{left_out()}"
+    rows = table(COLUMNS, [row(name) for name in known])
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{without_a_module()}{left_out()}"
 
 
 def readme_part() -> str:
