@@ -24,5 +24,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(1),
     retries_on=(408, 409, 425, *kit.FAILURES),
     identity=kit.told_apart_by("header x-atlassian-webhook-identifier"),
+    holds_repeats="`$.timestamp` is the moment of the event, in milliseconds",
     setup_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
 )

@@ -50,5 +50,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("header linear-delivery"),
     tolerance=_time.tolerance,
     volatile=_VOLATILE,
+    holds_repeats="a body names its webhook, and the moment at which what it is about was changed",
     setup_url="https://linear.app/settings/api",
 )

@@ -24,5 +24,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by(
         "header x-webhook-id", "$.created_at", new_on_retry=("header x-webhook-attempt",)
     ),
+    holds_repeats="`$.created_at` is the moment of the event, to the microsecond",
     setup_url="https://dashboard.getstream.io",
 )

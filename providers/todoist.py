@@ -21,5 +21,6 @@ sender = kit.Sender(
     id_is_signed=False,
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("header x-todoist-delivery-id"),
+    holds_repeats="`$.triggered_at` is the moment of the event, to the microsecond",
     setup_url="https://app.todoist.com/app/settings/integrations/app-management",
 )

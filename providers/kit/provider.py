@@ -165,6 +165,8 @@ def _contradictions(made: Mapping[str, Any]) -> Iterator[str]:
         yield "does not tell whether the body is signed; write Sender(body_is_unsigned=False, …), or True"
     elif is_unsigned is signs_body:
         yield f"says body_is_unsigned={signs_body}, and {type(scheme).__name__} shows that this is not so"
+    if made["holds_repeats"] and (made["id_is_signed"] or is_unsigned):
+        yield "has holds_repeats, which is for senders that sign the body and not the id; leave it out"
     if tolerance is not None and made["tolerance"] != tolerance:
         yield f"allows a signed time to be {tolerance} off; write Sender(scheme=…, …), which knows it"
 

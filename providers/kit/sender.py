@@ -132,6 +132,8 @@ class Sender:
     signed_message: what the signature covers, of a sender with unsigned ids for which that is not the body's bytes: a
         canonical form of it, or some of its values; what comes again with it under another id is a repeat, however
         its body is written and whatever else it says
+    holds_repeats: why no two events of a sender with unsigned ids have equal bodies; then a known body under a new id
+        waits for a person, unless the source says `repeats = "run"`
     max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.crypto.fetched_keys`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
@@ -167,6 +169,7 @@ class Sender:
     accepted: Reply | Accepted | None = None
     nonce: Extractor | None = None
     signed_message: Callable[[Delivery], bytes] | None = None
+    holds_repeats: str = ""
     max_body: int | None = None
     fetches: tuple[str, ...] = ()
     needs_secret: bool = True

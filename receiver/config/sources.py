@@ -33,8 +33,10 @@ class SourceTable(BaseModel):
 
     provider: str | None = Field(default=None, description="the sender's; the source's own name by default")
     secrets: list[str] = Field(default_factory=list, description="references; several while you rotate")
-    repeats: Literal["run", "hold"] = Field(
-        default="run", description='`"hold"`: a known body under a new, unsigned id waits for a person'
+    repeats: Literal["run", "hold"] | None = Field(
+        default=None,
+        description='`"hold"`: a known body under a new, unsigned id waits for a person; `"run"`: it runs; '
+        "unset: as [the senders' page](../providers.md) says of the sender",
     )
     conflicts: Literal["accept", "reject"] = Field(
         default="accept", description='`"reject"`: answer 409 to another body under a known id'
@@ -132,7 +134,7 @@ class SourceReader:
             name=self._name,
             provider=with_chosen_ids(provider, chosen),
             secrets=secrets,
-            repeats=self._table.repeats,
+            repeats=self._table.repeats or ("hold" if provider.holds_repeats else "run"),
             conflicts=self._table.conflicts,
             window=timedelta(seconds=self._table.window),
             public_url=public_url.rstrip("/"),

@@ -177,7 +177,7 @@ def test_new_provider_from_a_delivery_passes_its_own_tests(place, hookonce, numb
         (Token(header="x-acme-token"), 'Token(header="x-acme-token")'),
         (Token(header="authorization", prefix="Bearer "), 'Token(header="authorization", prefix="Bearer ")'),
         (Token(basic=True), "Token(basic=True)"),
-        (StandardWebhooks(vendors=("webhook",)), "StandardWebhooks(vendors=('webhook',))"),
+        (StandardWebhooks(vendors=("webhook",)), 'StandardWebhooks(vendors=("webhook",))'),
     ],
     ids=["header", "bearer", "basic", "standard webhooks"],
 )

@@ -150,7 +150,7 @@ def test_new_provider_without_a_key_says_that_64_bytes_are_a_guess(place, hookon
     made = hookonce("new", "provider", "acme", "--from", "order.http")
 
     assert (made.code, "how it is signed is a guess" in made.err) == (0, True)
-    assert f"scheme = {kind}(" in (place / "webhook_providers/acme.py").read_text()
+    assert f"scheme = kit.{kind}(" in (place / "webhook_providers/acme.py").read_text()
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,23 @@ def test_settings_treats_dash_and_underscore_in_provider_names_alike(written):
     assert load_settings(environ).sources["x"].provider.name == "standard_webhooks"
 
 
+@pytest.mark.parametrize(
+    ("provider", "said", "repeats"),
+    [
+        ("linear", "", "hold"),
+        ("linear", 'repeats = "run"', "run"),
+        ("github", "", "run"),
+        ("github", 'repeats = "hold"', "hold"),
+    ],
+)
+def test_settings_holds_repeats_of_a_sender_whose_bodies_never_repeat(written, provider, said, repeats):
+    environ = written(
+        f'[sources.x]\nprovider = "{provider}"\nsecrets = ["env:S"]\n{said}', S="a-secret-of-ours"
+    )
+
+    assert load_settings(environ).sources["x"].repeats == repeats
+
+
 def test_settings_lets_the_environment_win(written):
     environ = written(
         '[receiver]\ndatabase_url = "postgresql:///file"\nhandlers = ["file"]', HOOKONCE_HANDLERS="env"

@@ -262,6 +262,10 @@ def declaring(text="", **declared):
             declaring("def verify(delivery, secrets, now): ..."),
             r"does not tell whether the body is signed; write Sender\(body_is_unsigned=False, …\)",
         ),
+        (
+            declaring(holds_repeats="'why'"),
+            "has holds_repeats, which is for senders that sign the body and not the id",
+        ),
         (declaring(body_is_unsigned="True"), "says body_is_unsigned=True, and Hmac shows"),
         (
             declaring("from hookonce.providers.kit import Token\nverify = Token(header='x').verify")[:-2]

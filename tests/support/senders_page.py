@@ -56,7 +56,10 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
 - **What is verified** is the first line of the module; the module says the rest.
 - **Told apart by**: what makes two events of a sender two; where it says *or …* other events, or older ones, have
   something else, which the module names. *Unsigned* ids are outside of what the sender signs: the same body under a
-  new id is marked as a repeat, and held if the source says `repeats = "hold"`.
+  new id is marked as a repeat, and runs, unless the source says `repeats = "hold"`: GitHub sends one body to the hooks
+  of a repository and of its organization, and a member that is added twice is one body. Where it says *held* no two
+  events have equal bodies, for the reason that the module gives: a repeat waits for a person, unless the source says
+  `repeats = "run"`.
 - **Against replays**: how old a signed time may be, or that a signed token says itself until when it is good (`exp`).
   *Of some deliveries nothing*: what the sender signs without a time, or brings a mere token with, is taken for ever.
   Where the column is empty no time is signed, and only the id tells a replay.
@@ -168,7 +171,8 @@ def row(name: str) -> tuple[str, ...]:
     return (
         f"[`{name}`](../providers/{name}.py)",
         sender.summary,
-        event_id(sender) + ("" if sender.id_is_signed else " (unsigned)"),
+        event_id(sender)
+        + ("" if sender.id_is_signed else " (unsigned, held)" if sender.holds_repeats else " (unsigned)"),
         "yes" if is_batch else "",
         "yes" if sender.handshake else "",
         against_replays(name),

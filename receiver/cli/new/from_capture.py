@@ -167,6 +167,8 @@ def _value(value: object) -> str:
         return _call("kit.Timestamp", {key: text for key, text in parts.items() if text})
     if isinstance(value, timedelta):
         return f"kit.minutes({int(value.total_seconds() // 60)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
