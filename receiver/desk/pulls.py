@@ -158,11 +158,10 @@ def pull_events(desk: Desk, which: PullPath, asked: PullQuery) -> PulledPage:
 
 @action(scope=Scope.READ)
 def pull_event(desk: Desk, which: PulledEventPath) -> PulledEvent:
-    """Give one event again, as a pull gives it."""
-    _wanted(desk, which.pull)
-    row = feed.one(desk.connection, which.event)
+    """Give one event again, as a pull gives it: of the source and type that were asked for, and whenever it came."""
+    row = feed.one(desk.connection, _wanted(desk, which.pull), which.event)
     if row is None:
-        raise NotFound(f"no event that may leave has the ledger id {which.event}")
+        raise NotFound(f"no event of this pull that may leave has the ledger id {which.event}")
     return _pulled(desk, row)
 
 

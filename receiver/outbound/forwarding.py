@@ -72,7 +72,7 @@ def forward(
 def send(delivery: Delivery, timeout: timedelta, *, reads: int = 0) -> Answer:
     """Send a delivery as it is, with no other headers, and no redirect followed. Raises `NotSent`.
 
-    At most so many bytes of the answer's body are read.
+    Of an answer that is no success so many bytes of the body are read at most.
     """
     began = time.monotonic()
     try:
@@ -88,7 +88,8 @@ def send(delivery: Delivery, timeout: timedelta, *, reads: int = 0) -> Answer:
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                text = response.raw.read(reads).decode(errors="replace") if reads else ""
+                is_read = reads and response.status_code >= 300  # noqa: PLR2004  HTTP's own classes
+                text = response.raw.read(reads).decode(errors="replace") if is_read else ""
                 return Answer(response.status_code, timedelta(seconds=time.monotonic() - began), text)
     except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
         raise NotSent(

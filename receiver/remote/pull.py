@@ -27,6 +27,8 @@ _MOST: Final = 1024 * 1024
 """Bytes of a cursor's file; a longer one is not ours."""
 MOST_FAILED: Final = 10_000
 """So many events that failed are remembered, the newest."""
+PAUSE_OF_BEGIN: Final = timedelta(seconds=2)
+"""After a pull was begun, which costs more statements than a page."""
 _Answer = TypeVar("_Answer", bound=BaseModel)
 _OVER = {"pull_over", "other_ledger"}
 _TELL_AGAIN: Final = 30.0
@@ -169,6 +171,7 @@ class Puller:
                     pull = self.begin()
                     cursor = pull.cursor
                     self._file.keep(cursor=cursor, since=self._since)
+                    ended.wait(min(PAUSE_OF_BEGIN, LONGEST_WAIT).total_seconds())
                 page = self._asked(_Page, f"/pulls/{pull.id}/events", cursor=cursor)
             except Unreachable as error:
                 self._note(error)
@@ -189,7 +192,7 @@ class Puller:
                 self._tries = 0
             yield Page(page.data, page.behind)
             cursor = page.next
-            self._file.keep(cursor=cursor, seen_at=_received_at(page) or self._file.kept.seen_at)
+            self._file.keep(cursor=cursor, seen_at=_received_at(page) or self._file.kept.seen_at, sent=0)
             if not page.data and not page.behind and not follows:
                 return
             wait = min(max(timedelta(seconds=page.wait), SHORTEST_WAIT), LONGEST_WAIT)

@@ -132,6 +132,19 @@ def test_pull_needs_read_and_bodies_need_a_scope_of_their_own(inbox):
     assert base64.b64decode(whole["body_b64"]) == b'{"name": "Ada"}'
 
 
+def test_one_event_is_given_again_if_the_note_of_the_pull_has_it(inbox):
+    (paid,) = inbox.deliver("evt_1", type="invoice.paid")
+    (pushed,) = inbox.deliver("evt_2", source="github", type="push")
+    pull = begin(inbox, source="stripe")
+
+    answers = [
+        inbox.ask("GET", f"/pulls/{pull['id']}/events/{each}", scope="both") for each in (paid, pushed)
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 404]
+    assert answers[0].json["event_id"] == "evt_1"
+
+
 def test_pull_is_noted_once_and_is_its_tokens_own(inbox):
     inbox.deliver(*(f"evt_{n}" for n in range(5)))
     pull = begin(inbox, since="1h", type="invoice.*")

@@ -223,6 +223,39 @@ def test_inbox_that_is_another_ledger_by_now_is_pulled_anew(served, here, capsys
     assert "it is pulled anew" in capsys.readouterr().out
 
 
+def test_inbox_that_has_dropped_what_was_to_come_says_from_when_on_it_has_events(served, here, capsys):
+    served.inbox.deliver("evt_1")
+    from_there = origin(served)
+    here.pull(from_there)
+    before = capsys.readouterr().out
+    served.inbox.connection.execute("DELETE FROM hookonce.queue")
+    served.inbox.connection.execute("DELETE FROM hookonce.bodies")
+    served.inbox.connection.execute("DELETE FROM hookonce.events")
+    served.inbox.deliver("evt_9")
+    (at,) = served.inbox.rows(
+        "UPDATE hookonce.events SET received_at = received_at + interval '1 min' RETURNING received_at"
+    )[0]
+
+    here.pull(from_there)
+
+    told = f"{served.url} has events from {at.isoformat(timespec='seconds')} on; none before is there"
+    assert (told in before, told in capsys.readouterr().out) == (False, True)
+
+
+def test_network_that_asks_for_a_sign_in_is_waited_through(here, capsys):
+    answers = [reply(201, json.dumps(BEGUN).encode()), reply(200, json.dumps(LAST | {"behind": 1}).encode())]
+    portal = [reply(302, Location="https://portal.example/"), reply(200, b"<html>", "text/html")]
+
+    with answering(*answers, *portal, reply(200, json.dumps(LAST).encode())) as odd:
+        profile = Profile("prod", odd.url, "hko_" + "a" * 43)
+        here.pull(Origin(profile, Wanted(hours_ago(1)), follows=False, is_test=True))
+
+    said = capsys.readouterr().out
+    assert "redirects to portal.example" in said
+    assert "answers again" in said
+    assert "that is all of it" in said
+
+
 def test_older_events_are_pulled_if_they_are_asked_for_later(served, here):
     served.inbox.deliver("evt_old")
     served.inbox.connection.execute("UPDATE hookonce.bodies SET received_at = received_at - interval '5 h'")

@@ -95,11 +95,9 @@ class Pulling:
         while events and not ended.is_set():
             try:
                 self._store(events)
-            except psycopg.DataError as error:  # of something that no inbox would give
-                events = self._storable(events, error)
             except (psycopg.Error, connections.LedgerUnavailable) as error:
                 if not self._is_away:
-                    self._tell(f"the ledger here is away ({type(error).__name__}); waiting for it")
+                    self._tell(f"the ledger here takes nothing ({type(error).__name__}); it is tried again")
                 self._is_away = True
                 self._disconnect()
                 ended.wait(_STORE_AGAIN)
@@ -117,20 +115,6 @@ class Pulling:
         self._status.add("new", taken.new)
         self._status.add("known", taken.known)
         self._status.add("known with another body", taken.conflicts)
-
-    def _storable(self, events: Sequence[NewEvent], error: psycopg.Error) -> list[NewEvent]:
-        """Return what is left to store, once PostgreSQL has said by itself which of many events it can't hold."""
-        if len(events) == 1:
-            self._odd(type(error).__name__)
-            return []
-        middle = len(events) // 2
-        left: list[NewEvent] = []
-        for half in (events[:middle], events[middle:]):
-            try:
-                self._store(half)
-            except psycopg.DataError as inner:
-                left += self._storable(half, inner)
-        return left
 
     def _event(self, shown: dict[str, object]) -> NewEvent | None:
         """Return an event as it is stored here; None for what can't be run, which is counted."""

@@ -70,6 +70,7 @@ class Forwarder:
         self._signers = signers
         self._file = file
         self._is_waiting = False
+        self._behind = 0
         self.status = Status(self.tell, "sent", "failed")
 
     def page(self, page: Page, ended: threading.Event) -> bool:
@@ -78,11 +79,12 @@ class Forwarder:
             number = shown.get("id")
             if isinstance(number, int) and number <= self._file.kept.sent:
                 continue
+            self._behind = page.behind + len(page.events) - place
             outcome = self.send(shown, ended)
             if outcome is None:
                 return False
             self._file.note(outcome.event, has_failed=outcome.is_taken is False, is_next=True)
-            self.status.say(page.behind + len(page.events) - place)
+            self.status.say(self._behind)
         self.status.say(page.behind)
         return not ended.is_set()
 
@@ -155,6 +157,7 @@ class Forwarder:
                 if not self._is_waiting:
                     self._is_waiting = True
                     self.tell(f"nothing listens at {clean(signed.url)}; it is tried again until it does")
+                self.status.say(self._behind + 1)
                 if ended.wait(TRY_AGAIN.total_seconds()):
                     return None
                 continue

@@ -9,7 +9,7 @@ first row that is written, and that may wait for a twin with its id in hand.)
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -68,7 +68,9 @@ ORDER BY measured.id
 """  # noqa: S608  constants
 
 _ONE = f"""
-SELECT {_EVENT}, {_BODY} FROM hookonce.events e {_BODY_OF} WHERE e.id = %s AND e.provider <> ALL(%s)
+SELECT {_EVENT}, {_BODY} FROM (
+    SELECT * FROM hookonce.events
+    WHERE {{matches}} AND id = %(event)s AND provider <> ALL(%(left_out)s)) AS e {_BODY_OF}
 """  # noqa: S608  constants
 
 
@@ -177,10 +179,13 @@ def page(connection: psycopg.Connection, wanted: Filter, position: Position) -> 
     return FeedPage(shown, following, max(first["newest"] - after, 0), first["newest_at"])
 
 
-def one(connection: psycopg.Connection, event: int) -> dict[str, Any] | None:
-    """Return the row of one event with its body; None where there is none, or it stays where it is."""
+def one(connection: psycopg.Connection, wanted: Filter, event: int) -> dict[str, Any] | None:
+    """Return the row of one event with its body, whenever it came; None where it is not wanted, or never leaves."""
+    wanted = replace(wanted, since=None)
+    asked = wanted.parameters | {"event": event, "left_out": list(LEFT_OUT)}
+    query = _ONE.format(matches=event_filter.matches(wanted)).encode()
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(_ONE.encode(), [event, list(LEFT_OUT)]).fetchone()
+        return cursor.execute(query, asked, prepare=False).fetchone()
 
 
 def _settle(position: Position, newest: int, writers: list[str]) -> tuple[int, int, tuple[str, ...]]:
