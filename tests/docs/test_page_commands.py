@@ -37,6 +37,7 @@ NOT_RUN = {
     ("docs/how-to/django.md", "installs"),
     ("docs/how-to/fastapi.md", "installs"),
     ("docs/how-to/flask.md", "installs"),
+    ("docs/index.md", "installs"),
     ("docs/how-to/kubernetes.md", "needs Docker"),
     ("docs/how-to/kubernetes.md", "needs a cluster"),
     ("docs/how-to/one-machine.md", "changes the machine"),

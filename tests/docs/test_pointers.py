@@ -13,6 +13,7 @@ PAGES = [
         "explanation/anti-patterns.md",
         "explanation/boundaries.md",
         "explanation/regions.md",
+        "explanation/sixty-lines.md",
         "explanation/what-the-designs-ask.md",
         "explanation/which-mechanism.md",
         "how-to/handlers-that-run-twice.md",
