@@ -82,6 +82,7 @@ bench-growth: $(INSTALLED)
 docs: $(INSTALLED)
 	@$(PY) -m tests.support.senders_page
 	@$(PY) -m tests.support.reference.write
+	@$(PY) -m tests.support.page_stamps
 
 # Not in requirements.lock, since only this needs it: mkdocs-material, as requirements-ci.lock has it.
 docs-site: $(INSTALLED)

@@ -33,9 +33,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         is_elsewhere = not target.is_relative_to(docs) and target.exists()
         return link[1] if is_elsewhere else link[0]
 
-    ran = docs.parent / ".pytest_cache" / "pages" / f"docs/{page.file.src_uri}".replace("/", "-")
-    if ran.exists():
-        markdown += f"\n\n---\n\n*A test ran the commands of this page on {ran.read_text().strip()}.*\n"
     return _LINK.sub(unlink, markdown)
 
 

@@ -54,8 +54,8 @@ class NotOurs(Exception):  # noqa: N818  a verdict about a job
 class Job(RqJob):
     """A job that can be nothing but a notification.
 
-    Whoever can write to Redis could otherwise name any function in Python (`os.system`) as a job, a callback or a URL
-    to post to.
+    A program that writes to Redis could otherwise name any function in Python (`os.system`) as a job, a callback or a
+    URL to post to.
     """
 
     def restore(self, raw_data: dict[Any, Any]) -> None:

@@ -6,10 +6,10 @@ with each replay) and `attempt`, the lease it is made under by a hash of its `to
 id of the trace. Ids and accounts are the sender's words: with `[receiver] log_ids = "hash"` they are hashed
 (docs/reference/observability.md has all fields). An `Idempotency-Key` is hashed always.
 
-Whoever reaches the port can make us warn, and a log that is flooded hides what matters and costs money. So the loggers
-of `limited` write a few lines a minute of each kind and source; the next one after says in `suppressed` how many were
-left out. The INFO lines of deliveries, rejected ones too, are the access log and complete: they are off by default, and
-who turns them on wants to find each delivery.
+A client that reaches the port can make us warn, and a log that is flooded hides what matters and costs money. So the
+loggers of `limited` write a few lines a minute of each kind and source; the next one after says in `suppressed` how
+many were left out. The INFO lines of deliveries, rejected ones too, are the access log and complete: they are off by
+default, and who turns them on wants to find each delivery.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The fixtures of pytest: `tx`, `inbox`, and what they stand on. Whoever asks for none of them imports nothing else.
+"""The fixtures of pytest: `tx`, `inbox`, and what they stand on. A run that asks for none of them imports nothing else.
 
 Servers are started for the first test that needs them, once for all processes of pytest-xdist, and end with the last.
 Set HOOKONCE_TEST_DATABASE_URL (of a role that may make databases) and HOOKONCE_TEST_REDIS_URL to use others.

@@ -81,7 +81,7 @@ class AttemptConnection:
     def idle_ledger(self) -> psycopg.Connection:
         """The connection in no transaction: for a claim, which would be part of any that is open, and undone with it.
 
-        Whoever goes on with what a handler was given, a thread or a callback, may have begun one: that connection is
+        A thread or a callback that goes on with what a handler was given may have begun one: that connection is
         thrown away.
         """
         self.require_idle()
@@ -296,7 +296,7 @@ class AttemptConnection:
     def cancel_statement(self, timeout: timedelta) -> None:
         """Have what the connection is at cancelled, from another thread; return at once.
 
-        Whoever then goes on to something else on this connection waits for it by `await_cancellation`.
+        A caller that then goes on to something else on this connection waits for it by `await_cancellation`.
         """
         with self._lock, suppress(Exception):  # same
             if self._driver is None or (self._cancelling and self._cancelling.is_alive()):

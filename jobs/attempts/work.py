@@ -79,7 +79,7 @@ class Work(Protocol):
 
     @property
     def handler(self) -> Handler:
-        """Who takes it."""
+        """The handler that takes it."""
 
     @property
     def runs(self) -> Sequence[ClaimedRun]:

@@ -1,6 +1,6 @@
 """Calls the callbacks of `on_failure` for runs that were ended for a lost slot, in a thread of its own.
 
-Whoever ended them claims for all slots, or ends the process, and waits for nobody's callback.
+The thread that ended them claims for all slots, or ends the process, and waits for nobody's callback.
 """
 
 import logging

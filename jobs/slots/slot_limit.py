@@ -1,7 +1,7 @@
 """A time limit for one thread: a thread can't be killed, so it is told in steps, each stronger than the one before.
 
 At the limit `TimeUp` is raised in it and its statement is cancelled; every second again, for handlers that swallow it.
-After `Timeouts.grace` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
+After `Timeouts.grace` its socket is shut down. A handler that stays even then, in a call into C that waits for others,
 has lost its slot: its run is ended for it. The watchdog rings (`hookonce.jobs.slots.watchdog`).
 """
 

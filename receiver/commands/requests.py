@@ -1,4 +1,4 @@
-"""Who asks, under which key, for what: read strictly, and refused with what would be right."""
+"""A client's request: who asks, under which key, for what: read strictly, and refused with what would be right."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Who is signed in: the cookie says it, signed with a key made of the admin token; the ledger says who signed out.
+"""Sessions of people: a cookie says whose it is, signed with a key of the admin token; the ledger says who signed out.
 
 So every process knows every session, and a new token ends them all. The key is stretched (scrypt): who gets
 hold of a cookie learns nothing that would help to guess the token.
@@ -76,7 +76,7 @@ class Sessions:
         )
 
     def link(self) -> str:
-        """Return a sign-in link's secret part. Whoever takes it notes its `link_id`, so that it works once."""
+        """Return a sign-in link's secret part. The page that takes it notes its `link_id`, so that it works once."""
         return str(self._links.dumps(secrets.token_urlsafe(16)))
 
     def link_id(self, link: str) -> str | None:

@@ -2,7 +2,7 @@
 
 Counted in Redis, for all receivers; and in this process, so that guessing stays slow where Redis does not answer, and
 who is refused here costs Redis nothing. A client whose address is shared with the attacker's waits with it, unless it
-has what can't be guessed: a long token, or a link (`sign_in`). Who is signed in already does not notice.
+has what can't be guessed: a long token, or a link (`sign_in`). A person who is signed in already does not notice.
 """
 
 import time

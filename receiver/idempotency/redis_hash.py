@@ -10,8 +10,8 @@ What is lost: by a crash, what was confirmed since the last fsync (a second with
 last snapshot without AOF); by a failover, what the replica had not yet; by eviction, any record. A record that was
 lost is a key that was never seen: its operation is done again.
 
-**Redis is believed here**, unlike everywhere else: a record is the answer that a client gets again. Whoever can write
-to this Redis can have an operation done twice, keep it from being done and, unless answers are sealed
+**Redis is believed here**, unlike everywhere else: a record is the answer that a client gets again. A program that can
+write to this Redis can have an operation done twice, keep it from being done and, unless answers are sealed
 (`receiver.idempotency.sealed`), answer in its place. A record that can't be ours (of another kind, or beyond what is
 ever stored) is no answer: `StoreUnavailable`.
 

@@ -1,8 +1,8 @@
 """Whether a limit that Redis calls used up can be: then the ledger holds about as many events.
 
-A bucket in Redis holds no proof. Whoever can write to it could have a source refused, or put off, for as long as it
-goes on writing. So the ledger is asked once that has lasted: where it holds less than half of what the limit allows,
-the process goes by its own share of the limit, as if Redis were away.
+A bucket in Redis holds no proof. A program that can write to it could have a source refused, or put off, for as long
+as it goes on writing. So the ledger is asked once that has lasted: where it holds less than half of what the limit
+allows, the process goes by its own share of the limit, as if Redis were away.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Deliveries in quarantine: kept whole, sealed, and bounded for each source, whatever anyone sends.
 
-Whoever came first stays. When it is full, newcomers are refused, since what pushed others out could be used to
-push out the genuine ones; and within one hour it fills half of its room at most, so that a flood leaves some for
+The delivery that came first stays. When it is full, newcomers are refused, since what pushed others out could be used
+to push out the genuine ones; and within one hour it fills half of its room at most, so that a flood leaves some for
 those who come later.
 """
 

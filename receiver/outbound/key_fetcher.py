@@ -7,9 +7,10 @@ while. Every fetch has a thread of its own, and is waited for only so long. Each
 at once and some a minute. So a hung server holds up nobody else. A key that can't be had is our trouble, not a verdict:
 the sender must come again.
 
-Who forges deliveries chooses the names in them. So a name is *proven* once a delivery verified with its document, and a
-*stranger* until then, and the two have nothing in common: not the documents that are kept, nor the failures that are
-remembered, nor a source's fetches. Whatever strangers ask for, a proven document is kept, and fetched again in time.
+An attacker who forges deliveries chooses the names in them. So a name is *proven* once a delivery verified with its
+document, and a *stranger* until then, and the two have nothing in common: not the documents that are kept, nor the
+failures that are remembered, nor a source's fetches. Whatever strangers ask for, a proven document is kept, and
+fetched again in time.
 
 A certificate that its sender has just rotated is a stranger. Most fetches of strangers are for who comes first, but
 one every few seconds is for the name that was asked for in vain most often. A sender names its new certificate in every

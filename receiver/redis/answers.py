@@ -1,7 +1,7 @@
 """Answers of Redis, as far as they can be ours: nothing here is believed to be of the kind that was asked for.
 
-Whoever can write to Redis can put `inf` where a number was, and whoever stands in its place can answer anything. Each
-function raises `RedisUnavailable` where the answer is of another kind: such a Redis is as good as away.
+A program that can write to Redis can put `inf` where a number was, and whoever stands in its place can answer
+anything. Each function raises `RedisUnavailable` where the answer is of another kind: such a Redis is as good as away.
 """
 
 import re

@@ -217,7 +217,7 @@ class DedupWindow:
     def forget(self) -> int:
         """Delete every entry of every place; return how many. For restores that keep the timeline.
 
-        Whoever wrote them down can put them back: what makes them untrue is another key
+        A program that wrote them down can put them back: what makes them untrue is another key
         (`connections.renew_window_key`). Raises `RedisUnavailable`.
         """
         cursor: Any = 0

@@ -1,4 +1,4 @@
-"""Who listens for notifications: RQ's register of workers in Redis. One that works without Redis is not in it."""
+"""Workers that listen for notifications: RQ's register in Redis. One that works without Redis is not in it."""
 
 import logging
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_commands import clean_environ, free_port
+from tests.support.page_commands import clean_environ, free_port, note_run
 from tests.support.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-provider.md"
@@ -92,3 +92,4 @@ def test_page_leads_from_a_key_pair_to_a_passing_test(shell):
     assert (code, bool(re.search(r"^=* ?28 passed", said, re.MULTILINE))) == (0, True), said
     code, said = shell(use)
     assert (code, "/hooks/orbital" in said) == (0, True), said
+    note_run("docs/adding-a-provider.md")

@@ -24,6 +24,8 @@ PURE_PLACES = (
     "docs/test_contributing.py",
     "docs/test_framework_pages.py",
     "docs/test_guarantees.py",
+    "docs/test_page_stamps.py",
+    "docs/test_plain_sentences.py",
     "docs/test_pointers.py",
     "docs/test_senders_page.py",
     "docs/test_three_tasks.py",

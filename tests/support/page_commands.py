@@ -15,8 +15,10 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.support.waiting import DeadlineMissed, until
@@ -53,10 +55,13 @@ def blocks(path):
     return [Block(page, PROMPT.sub("", each["text"]), dict(SAID.findall(each["said"]))) for each in found]
 
 
-def _note_run(page):
-    """Leave for the documents' site when a page's commands did last what the page says (.ci/mkdocs_hooks.py)."""
+def note_run(page):
+    """Leave for `make docs` when a page's commands did last what the page says, and with what (page_stamps.py)."""
     RUNS.mkdir(parents=True, exist_ok=True)
-    (RUNS / page.replace("/", "-")).write_text(datetime.now(UTC).date().isoformat())
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    (RUNS / page.replace("/", "-")).write_text(
+        f"{datetime.now(UTC).date().isoformat()} with hookonce {version('hookonce')} and Python {python}"
+    )
 
 
 def says(log, text, *, process=None):
@@ -97,7 +102,7 @@ class Terminal:
         code, output = self._finish(self._popen(block, subprocess.PIPE))
         assert str(code) == block.said.get("exits", "0"), f"{block.page}\n{block.text}\n{output}"
         assert block.said.get("shows", "") in output, f"{block.page}\n{block.text}\n{output}"
-        _note_run(block.page)
+        note_run(block.page)
 
     def stop(self):
         """End what is in the background as Ctrl-C does."""

@@ -1,6 +1,6 @@
 """Two events that differ in nothing but what tells them apart are two, and an event that is sent again is one.
 
-What tells them apart, and what a retry changes, is what the sender declares (`events.identity`). Here both are done to
+The sender declares what tells them apart, and what a retry changes (`events.identity`). Here both are done to
 each captured delivery, after it is decrypted if its sender encrypts; who signed it is asked elsewhere.
 """
 

@@ -3,7 +3,7 @@
 A given signature is compared as text with the one spelling that we compute, after folding the case of hex and
 cutting base64's padding; it is never decoded. So spellings that lenient decoders take for the same bytes
 (spaces in hex, stray bits in base64's last character, another alphabet) do not match anything, and "sha256="
-with nothing behind it is malformed, not empty. Whoever can spell a right signature in two ways gains nothing by
+with nothing behind it is malformed, not empty. An attacker who can spell a right signature in two ways gains nothing by
 it: nothing is remembered by signature.
 """
 

@@ -20,7 +20,7 @@ def challenge(given: Options, name: str, event_id: Extractor | None, scheme: Tok
     """Return the handshake that the option tells, None if it is not given.
 
     A body that has an `event_id` is an event, whatever else is in it; without such a place only a body that
-    holds the challenge and nothing else is a question. Who asks need not bring the token, but no wrong one.
+    holds the challenge and nothing else is a question. A caller need not bring the token, but no wrong one.
     """
     answer = _answer(given, name, event_id)
     return _unless_forged(scheme, answer) if answer else None

@@ -1,6 +1,6 @@
 """Real PostgreSQL and real Valkey without Docker, for the development stack, the demo and the tests.
 
-They live and die with the process that starts them: not even SIGKILL leaves one behind (on Linux). Whoever
+They live and die with the process that starts them: not even SIGKILL leaves one behind (on Linux). A program that
 runs them writes servers.json into the data directory, so that the CLI in another terminal finds them.
 
 `binaries` finds the programs, `process` runs a server in a locked directory, `postgres` and `valkey` say how each is

@@ -61,7 +61,7 @@ def has_ended_idle(connection: Connection) -> bool:
 def withdraw(connection: Connection) -> Connection:
     """Return another object for a connection and its transaction; the one that others may have kept is closed.
 
-    Whoever kept it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
+    A holder of it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
     by now. Listeners to the engine listen to it, and none that a handler has added. SQLAlchemy knows no such thing, so
     its private names stand here; what notices their change is `tests/jobs/attempts/test_kept_connections.py`, and
     `test_left_in_drivers.py` beside it.

@@ -1,7 +1,8 @@
 """Takes bulk replays further, step by step, so that nothing is lost or repeated whoever is killed.
 
-A step replays the next events and moves the cursor of the replay's row in one transaction. Whoever started it may
-drive it, as the command line does; otherwise, or once that driver has said nothing for `DRIVER_GONE`, the sweep does.
+A step replays the next events and moves the cursor of the replay's row in one transaction. The program that started it
+may drive it, as the command line does; otherwise, or once that driver has said nothing for `DRIVER_GONE`, the sweep
+does.
 
 Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """

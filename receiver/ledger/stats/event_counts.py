@@ -284,7 +284,7 @@ def has_long_queue(connection: psycopg.Connection) -> bool:
 def recount(connection: psycopg.Connection) -> None:
     """Count the whole ledger afresh, as after rows were changed by hand; takes a second for some million rows.
 
-    Who replays or prunes meanwhile waits, deliveries and workers do not.
+    A replay or a pruning waits meanwhile, deliveries and workers do not.
     """
     with connection.transaction():
         connection.execute(_LOCK_TABLES)
