@@ -3,6 +3,7 @@
 The values are invented, or from the senders' documentation; the shapes are the senders'. `bodies/<provider>.json` has
 a provider's samples by type, the usual one first; adding one there is all it takes.
 
+`envelopes`: headers of a sender besides the signature
 `files`: reads them
 `fresh_ids`: other ids of the same form
 `moved_times`: the same event at another time
