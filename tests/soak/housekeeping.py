@@ -13,6 +13,7 @@ import psycopg
 
 from hookonce.receiver.encryption import Keyring, body_context
 from hookonce.receiver.ledger.maintenance import key_rotation, partitions
+from tests.soak import clients
 from tests.support.stories.plans import CONFIGURATION
 from tests.support.stories.sending import stripe
 
@@ -67,11 +68,12 @@ def configuration(*, second_first=False):
     stripe_source = '[sources.stripe]\nredact = ["$.story.card"]'
     told = CONFIGURATION.replace("[receiver]", receiver).replace("[sources.stripe]", stripe_source)
     assert (receiver in told, stripe_source in told) == (True, True)
-    return told
+    return told + clients.CONFIGURATION
 
 
 def environ():
-    return {f"SOAK_KEY_{number}": key.hex() for number, key in enumerate(KEYS, 1)}
+    keys = {f"SOAK_KEY_{number}": key.hex() for number, key in enumerate(KEYS, 1)}
+    return keys | {"SOAK_TOKEN": clients.TOKEN}
 
 
 def as_stored(delivery):
@@ -152,10 +154,10 @@ class Housekeeper:
                 self.mistakes.append(f"rows are under the keys {keys} after a rotation")
 
     def forget(self):
-        """Take out what was put in: nobody has sent it."""
+        """Take out what was put in, and the commands: no sender has sent it."""
         with psycopg.connect(self._stack.database_url, autocommit=True) as sql:
             for forget in FORGET:
-                sql.execute(forget, [list(AGES)])
+                sql.execute(forget, [[*AGES, clients.SOURCE]])
 
     def _work_on(self):
         number = 0

@@ -14,7 +14,8 @@ import psycopg
 from hookonce.receiver.dev.embedded import Postgres, Valkey
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.stats import totals
-from tests.soak import housekeeping
+from tests.soak import clients, housekeeping
+from tests.soak.clients import Clients
 from tests.soak.crasher import Crasher
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
@@ -22,15 +23,16 @@ from tests.soak.storm import Storm
 from tests.support.pooler import Pooler
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import PLANS
-from tests.support.stories.sending import depot, stripe
+from tests.support.stories.sending import depot, github, stripe
 from tests.support.stories.stack import Stack, running, until
 from tests.support.waiting import DeadlineMissed
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
 """How many handlers take how many seconds, so that there is always somebody to be killed at work."""
-OF_OTHERS = {"pallet.sent": 12, "truck.left": 5, "scale.read": 4, "order.placed": 5}
-"""Of a hundred events those of the other handlers: a batch, long work, a limit, a step."""
+OF_OTHERS = {"pallet.sent": 12, "truck.left": 5, "scale.read": 4, "order.placed": 5, "push": 5}
+"""Of a hundred events those of the other handlers: a batch, long work, a limit, a step, an `async def`."""
+CLIENTS = 2
 HOLD = (0.02, 0.3)
 """Seconds that these have their work in hand."""
 LATER_COPIES = (1, 1, 1, 1, 2)
@@ -86,6 +88,7 @@ class Outcome:
     world: str = ""
     rotated: int = 0
     pruned: int = 0
+    commands: int = 0
     commands_killed: int = 0
     housekeeping: list = field(default_factory=list)
     outside: list = field(default_factory=list)
@@ -121,16 +124,16 @@ class Outcome:
         )
         yield f"housekeeping   {done}"
         yield f"done           {', '.join(f'{handler} {count}' for handler, count in sorted(self.done.items()))}"
+        yield f"commands       {self.commands}"
         yield f"world          {self.world}"
         yield f"lost           {self.lost}"
         yield f"doubled        {self.doubled}"
         yield f"dead           {self.dead}"
 
 
-class Impatient(Stack):
-    """A stack that lets nobody wait long who was killed, and that seals and redacts what it keeps."""
+class Sealed(Stack):
+    """A stack that seals and redacts what it keeps, and takes commands."""
 
-    program = "tests.soak.impatient"
     plans = (*PLANS, *OTHER_PLANS)
     keyring = housekeeping.KEYRING
 
@@ -159,9 +162,10 @@ def soak(size, seed, disk):
         if pooler is not None:
             cleaning.callback(pooler.kill)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        stack = Impatient(
+        stack = Sealed(
             place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
         ).make_effects()
+        stack.query(clients.MADE)
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
         if pooler is not None:
             stack.environ["DATABASE_URL"] = pooler.url
@@ -181,8 +185,10 @@ def _rage(stack, size, seed, crasher):
     outcome = Outcome(seed, size.one_in)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path, size.senders)  # noqa: S311  same
     housekeeper = Housekeeper(stack, random.Random(seed + 2), size.old, may_fail=size.crashes)  # noqa: S311  same
+    asking = Clients(stack.path, CLIENTS)
     killer.start()
     housekeeper.start()
+    asking.start()
     try:
         with stack.load(
             senders=1 if size.concurrency == 1 else size.workers, breath=AT_HAND_EVERY, slow=AT_HAND
@@ -193,6 +199,7 @@ def _rage(stack, size, seed, crasher):
             crasher.stop()
         killer.stop()
         housekeeper.stop()
+        asking.stop()
         storm.close()
     outcome.crashes = crasher.done
     if crasher.failure is not None:
@@ -202,6 +209,8 @@ def _rage(stack, size, seed, crasher):
     stack.rest()
     housekeeper.finish()
     outcome.ledger = list(_look_at_the_ledger(stack))
+    outcome.commands = len(asking.answers)
+    outcome.ledger += asking.mistakes([number for (number,) in stack.query("SELECT number FROM ordered")])
     housekeeper.forget()
     outcome.violations = stack.violations()
     outcome.seconds, outcome.longest_pause = killer.seconds, killer.longest_pause
@@ -229,9 +238,11 @@ def _blow(stack, storm, size, chance):
 
 def _message(number, chance):
     kind = chance.choices([*OF_OTHERS, None], [*OF_OTHERS.values(), 100 - sum(OF_OTHERS.values())])[0]
+    slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
+    if kind == "push":
+        return github(f"push_{number}", number=number, story=slow)
     if kind:
         return depot(f"{kind}_{number}", kind=kind, hold=chance.uniform(*HOLD))
-    slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
     return stripe(f"evt_soak_{number}", chance.choice(KINDS), card=housekeeping.CARD, **slow)
 
 

@@ -93,10 +93,14 @@ def post(message, path):
 
 
 def _exchange(message, path):
+    return exchange(path, f"/hooks/{message.source}", message.body, message.signed())
+
+
+def exchange(path, target, body, headers):
+    """Post to the receiver at a socket; give the status and the document of its answer, None if none came."""
     connection = _UnixConnection(path)
-    headers = message.signed() | {"connection": "close"}
     try:
-        connection.request("POST", f"/hooks/{message.source}", message.body, headers)
+        connection.request("POST", target, body, headers | {"connection": "close"})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read() or b"{}")
     except (OSError, http.client.HTTPException):
