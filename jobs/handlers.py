@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -185,6 +185,11 @@ class Registry:
                 )
         self._handlers.append(handler)
         self._by_name.setdefault(handler.name, handler)
+
+    def keep(self, handlers: Iterable[Handler]) -> None:
+        """Have these handlers, and none besides."""
+        self._handlers = list(handlers)
+        self._by_name = {handler.name: handler for handler in reversed(self._handlers)}
 
     def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
         """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""

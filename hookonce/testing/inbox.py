@@ -241,7 +241,7 @@ class Inbox:
     def close(self) -> None:
         """Close every connection, and forget the handlers that the test has decorated."""
         self._close_processes()
-        handlers.registry._handlers[:] = self._before  # noqa: SLF001  of the same product
+        handlers.registry.keep(self._before)
         stopping.stopping.clear()
         stopping.hurrying.clear()
 

@@ -293,7 +293,7 @@ def test_what_waited_runs_when_its_handler_has_no_limit_any_more(inbox):
     inbox.deliver("first", "second")
     claim(inbox, limit=2)
     (limited,) = inbox.registry
-    inbox.registry._handlers[:] = [dataclasses.replace(limited, limit=None)]  # noqa: SLF001  a new release
+    inbox.registry.keep([dataclasses.replace(limited, limit=None)])  # a new release
 
     inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     inbox.drains[0].requeue_ignored()

@@ -18,7 +18,7 @@ import tests.support.stories.hurried
 from hookonce.jobs import claimer
 from hookonce.jobs.handlers import registry
 claimer.WAKE_INTERVAL = timedelta(seconds=0.5)
-registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
+registry.keep(handler for handler in registry if handler.name in {names})
 """
 VERSIONS = {"stripe_only": ("credit", "mail"), "depot_only": ("track",)}
 HELD = "SELECT count(*) FROM hookonce.run_states WHERE token IS NOT NULL"

@@ -67,9 +67,9 @@ def hurry():
     claims.LEASE = leases.LEASE = takeover.LEASE = LEASE
     leases.RENEW_INTERVAL = RENEW_INTERVAL
     supervisor.MAX_RESTART_DELAY = supervisor.MIN_RESTART_DELAY
-    registry._handlers[:] = [  # noqa: SLF001  a registry has no way to change what was registered
+    registry.keep(
         replace(handler, function=telling(handler.function), timeout=TIMEOUT) for handler in registry
-    ]
+    )
 
 
 if "STORY_DIRECTORY" in os.environ:  # set for the stack's processes only
