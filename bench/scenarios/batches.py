@@ -22,7 +22,7 @@ def batches(run: Run) -> None:
     """Send Xero's batches of new events, each time to a process that has had a small one."""
     ours = run.stack.ours
     for _ in run.rounds(5, 1, 6):
-        with ours.serve("wsgi:application", workers=1, HOOKONCE_SECRET__XERO=SECRET) as server:
+        with ours.serve("wsgi:application", workers=1) as server:
             _send(server, 1)
             (process,) = children(server.pid)
             before = peak_megabytes([process])

@@ -38,31 +38,35 @@ _HEADERS = '{"content-type": "application/json", "x-github-event": "push", "x-gi
 
 
 def full_load(run: Run) -> None:
-    """Send as fast as it is taken, two workers beside it; ours and the obvious way in turn."""
+    """Send as fast as it is taken, two workers beside it; ours and the obvious way in turn, in a quick run ours."""
     ours, other = run.stack.ours, run.stack.obvious
-    count = int(run.pick(8000, 1500))
+    count = int(run.pick(8000, 200))
+    if run.quick:
+        with ours.serve("wsgi:application") as hookonce:
+            run.note(done_rate=_end_to_end(ours, hookonce.port, count, WORKER))
+        return
     with (
         ours.serve("wsgi:application") as hookonce,
         other.serve("bench.peers.obvious_way:app", is_stock=True) as obvious,
     ):
         for _ in run.rounds(5, 1, 15):
             rate = _end_to_end(ours, hookonce.port, count, WORKER)
-            theirs = _end_to_end(other, obvious.port, int(run.pick(200, 80)), OBVIOUS_WORKER)
+            theirs = _end_to_end(other, obvious.port, 200, OBVIOUS_WORKER)
             run.note(done_rate=rate, obvious_done_rate=theirs, done_to_obvious=rate / theirs)
 
 
 def backlog(run: Run) -> None:
     """Have one worker process take up a backlog, one database write for each event."""
     for _ in run.rounds(5, 1, run.pick(20, 4)):
-        rate, _ = drain(run, int(run.pick(20_000, 2000)), 1)
+        rate, _ = drain(run, int(run.pick(20_000, 400)), 1)
         run.note(drain_rate=rate)
 
 
 def scale_workers(run: Run) -> None:
     """Have 1, 2 and 4 worker processes take up a backlog."""
     for _ in run.rounds(2, 1, 15):
-        for workers in (1, 2, 4):
-            rate, _ = drain(run, int(run.pick(6000, 2000)), workers)
+        for workers in (2,) if run.quick else (1, 2, 4):
+            rate, _ = drain(run, int(run.pick(6000, 400)), workers)
             run.note(**{f"drain_rate_{workers}_workers": rate})
 
 
@@ -70,7 +74,7 @@ def in_batches(run: Run) -> None:
     """Have one worker process take up a backlog by a handler of batches, one upsert of 500 each."""
     names = "batch_cpu_worker_us", "batch_cpu_worker_postgres_us"
     for _ in run.rounds(5, 1, run.pick(15, 4)):
-        rate, _ = drain(run, int(run.pick(60_000, 20_000)), 1, names=names, type="many")
+        rate, _ = drain(run, int(run.pick(60_000, 4000)), 1, names=names, type="many")
         run.note(batch_drain_rate=rate)
 
 
@@ -129,8 +133,8 @@ def latency(run: Run) -> None:
     for _ in run.rounds(5, 1, 8):
         with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
             warm_up(ours, server.port)
-            send(steady(server.port, rate=50, seconds=run.pick(5, 3)))
-            ours.await_effects(int(50 * run.pick(5, 3)))
+            send(steady(server.port, rate=50, seconds=run.pick(5, 1)))
+            ours.await_effects(int(50 * run.pick(5, 1)))
             found = delays(ours, "write")
         run.note(done_p50_ms=quantile(found, 0.5) * 1000, done_p99_ms=quantile(found, 0.99) * 1000)
     ours.empty()
@@ -138,7 +142,7 @@ def latency(run: Run) -> None:
 
 def fairness(run: Run) -> None:
     """One event a second for a handler that takes a second, fifty for an instant one, two workers."""
-    ours, seconds = run.stack.ours, run.pick(12, 5)
+    ours, seconds = run.stack.ours, run.pick(12, 1)
     with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
         warm_up(ours, server.port)
         loads = [

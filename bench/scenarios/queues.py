@@ -14,6 +14,11 @@ from bench.servers.process_costs import cpu_seconds
 KILLS = 5
 SILENCE = 25
 """Seconds without an effect after which a job counts as lost: hookonce's leases on these runs take 17."""
+_KILLING = 45
+"""Seconds that it takes to kill one, five times."""
+EACH = "one", "eight"
+"""Ours, an event each."""
+QUICK = "batch", "procrastinate"
 IN_POSTGRESQL = "procrastinate", "pgqueuer"
 """Those whose jobs survive their server's death, as hookonce's do."""
 ON_REDIS = "celery", "dramatiq"
@@ -24,22 +29,27 @@ def handling(run: Run) -> None:
     if not are_installed():
         print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
         return
-    count = int(run.pick(3000, 600))
+    count = int(run.pick(3000, 200))
     queues = contenders(run.stack, lambda kind, jobs: add_backlog(run.stack.ours, jobs, kind))
+    if run.quick:
+        queues = [queue for queue in queues if queue.name in QUICK]
     for number in run.rounds(2, 1, run.pick(60, 40)):
         # Batches of 500 would have done with so few before a rate can be told.
         rates = {
             queue.name: _rate(run, queue, count * 5 if queue.name == "batch" else count) for queue in queues
         }
-        best = max(rates["one"], rates["eight"])
-        run.note(
-            jobs_to_durable=best / max(rates[name] for name in IN_POSTGRESQL),
-            jobs_to_best=best / max(rates[name] for name in IN_POSTGRESQL + ON_REDIS),
-            batch_to_durable=rates["batch"] / max(rates[name] for name in IN_POSTGRESQL),
-        )
-        for queue in queues if number == 0 else ():
-            if queue.name != "one":  # with eight at once there is more to lose
-                _with_kills(run, queue, count // 2)
+        durable = max(rate for name, rate in rates.items() if name in IN_POSTGRESQL)
+        run.note(batch_to_durable=rates["batch"] / durable)
+        if not run.quick:
+            best, every = (max(rates[name] for name in names) for names in (EACH, IN_POSTGRESQL + ON_REDIS))
+            run.note(jobs_to_durable=best / durable, jobs_to_best=best / every)
+        for queue in queues if number == 0 and not run.quick else ():
+            if queue.name == "one":  # with eight at once there is more to lose
+                continue
+            if not run.has_time(_KILLING):
+                print("  out of time before all were killed; `make bench-peers` has more", flush=True)
+                break
+            _with_kills(run, queue, count // 2)
 
 
 def beside_pgqueuer(run: Run) -> None:
@@ -47,15 +57,14 @@ def beside_pgqueuer(run: Run) -> None:
     if not are_installed():
         print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
         return
-    count = int(run.pick(3000, 600))
+    count = int(run.pick(3000, 300))
     every = contenders(run.stack, lambda kind, jobs: add_backlog(run.stack.ours, jobs, kind))
-    queues = [queue for queue in every if queue.name in {"one", "eight", "pgqueuer"}]
+    wanted = {"one", "pgqueuer"} if run.quick else {"one", "eight", "pgqueuer"}
+    queues = [queue for queue in every if queue.name in wanted]
     for _ in run.rounds(3, 1, run.pick(20, 10)):
         rates = {queue.name: _rate(run, queue, count) for queue in queues}
-        run.note(
-            one_to_pgqueuer=rates["one"] / rates["pgqueuer"],
-            eight_to_pgqueuer=rates["eight"] / rates["pgqueuer"],
-        )
+        others = rates.items() - {("pgqueuer", rates["pgqueuer"])}
+        run.note(**{f"{name}_to_pgqueuer": rate / rates["pgqueuer"] for name, rate in others})
 
 
 def _rate(run: Run, queue: JobQueue, count: int) -> float:

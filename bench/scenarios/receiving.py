@@ -1,4 +1,4 @@
-"""How many deliveries a second can be taken in: ours, the obvious way, and routes that do nothing.
+"""How many deliveries a second can be taken in: ours, what others would write, and routes that do nothing.
 
 Each round measures all of them in turn, so that a ratio compares neighbours in time.
 """
@@ -8,14 +8,14 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from bench.load.deliveries import SECRET
 from bench.load.generator import Plan
 from bench.load.sending import CONNECTIONS, closed, send
 from bench.run import Run
 from bench.servers.attackers import TORRENT, attacking
 from bench.servers.peers import Peers, are_installed
 from bench.servers.process_costs import cpu_seconds
-from bench.servers.stack import Server
+from bench.servers.stack import Server, running
+from hookonce.receiver.dev.embedded import binaries
 
 KNOWN = 2000  # deliveries sent over and over to measure duplicates
 
@@ -25,8 +25,11 @@ _BATCH = (
 
 
 def peaks(run: Run) -> None:
-    """Measure empty route, new events, duplicates, obvious way, bare reading; note rates, ratios and CPU."""
-    seconds = run.pick(2.5, 0.7)
+    """Measure empty route, new events, duplicates, Starlette's sixty lines, the obvious way, bare reading.
+
+    Notes rates, ratios and CPU.
+    """
+    seconds = run.pick(2.5, 0.2)
     with contextlib.ExitStack() as stack:
         ours, obvious = run.stack.ours, run.stack.obvious
         hookonce = stack.enter_context(ours.serve("wsgi:application"))
@@ -41,7 +44,12 @@ def peaks(run: Run) -> None:
             "flask_read": lambda: send(closed(flask.port, seconds))["rate"],
             "raw_read": lambda: send(closed(raw.port, seconds))["rate"],
         }
-        for _ in run.rounds(5, 2, seconds * 8):
+        if are_installed():
+            starlette = stack.enter_context(Peers(run.stack).starlette())
+            measures["starlette"] = lambda: _starlette(run, starlette, seconds)
+        else:
+            print("  without Starlette: the peers are not installed (`make bench-peers`)", flush=True)
+        for _ in run.rounds(5, 1, seconds * 9):
             rates = {name: measure() for name, measure in measures.items()}
             run.note(**{f"{name}_rate": rate for name, rate in rates.items()})
             run.note(
@@ -51,8 +59,32 @@ def peaks(run: Run) -> None:
                 duplicates_to_empty=rates["duplicates"] / rates["empty"],
                 cpu_new_to_empty=run.figures["cpu_receiver_us"][-1] / run.figures["cpu_empty_us"][-1],
             )
+            if "starlette" in rates:
+                run.note(new_to_starlette=rates["new"] / rates["starlette"])
             ours.empty()
             obvious.empty()
+
+
+def other_postgresql(run: Run) -> None:
+    """Measure empty route, new events and Starlette's sixty lines on the PostgreSQL of the system, if there is one."""
+    programs = next(filter(binaries.complete, binaries.system_postgres()), None)
+    if programs is None:
+        print("  no PostgreSQL of the system is installed; skipped", flush=True)
+        return
+    seconds = run.pick(2.5, 0.2)
+    with running(programs=programs) as servers, contextlib.ExitStack() as stack:
+        flask = stack.enter_context(servers.ours.serve("bench.peers.empty_route:flask_app", is_stock=True))
+        hookonce = stack.enter_context(servers.ours.serve("wsgi:application"))
+        has_peers = are_installed() and not run.quick
+        starlette = stack.enter_context(Peers(servers).starlette()) if has_peers else None
+        for _ in run.rounds(3, 1, seconds * 4):
+            empty = send(closed(flask.port, seconds, path="/empty", bare=True))["rate"]
+            new, cpu = _with_cpu(hookonce, seconds)
+            run.note(system_new_rate=new, system_new_to_empty=new / empty, system_cpu_receiver_us=cpu)
+            if starlette is not None:
+                theirs = send(closed(starlette.port, seconds))["rate"]
+                run.note(system_new_to_starlette=new / theirs)
+            servers.ours.empty()
 
 
 def peers(run: Run) -> None:
@@ -60,11 +92,17 @@ def peers(run: Run) -> None:
     if not are_installed():
         print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
         return
-    seconds = run.pick(3, 3)
+    seconds = run.pick(3, 0.2)
     ours, others = run.stack.ours, Peers(run.stack)
     with contextlib.ExitStack() as stack:
-        hookonce = stack.enter_context(ours.serve("wsgi:application", HOOKONCE_SECRET__STRIPE=SECRET))
+        hookonce = stack.enter_context(ours.serve("wsgi:application"))
         fastapi = stack.enter_context(others.fastapi())
+        if run.quick:
+            print("  without dj-stripe, whose migrations alone take longer than a look", flush=True)
+            rate, fastapi_rate = (send(closed(each.port, seconds))["rate"] for each in (hookonce, fastapi))
+            run.note(peer_fastapi_rate=fastapi_rate, new_to_fastapi=rate / fastapi_rate)
+            ours.empty()
+            return
         djstripe, path = stack.enter_context(others.djstripe())
         send(
             Plan(djstripe.port, path, sender="stripe", count=CONNECTIONS)
@@ -84,22 +122,22 @@ def peers(run: Run) -> None:
 def scale_receivers(run: Run) -> None:
     """Measure new events with 1, 2 and 4 gunicorn workers."""
     for _ in run.rounds(3, 1, 15):
-        for workers in (1, 2, 4):
+        for workers in (1, 2) if run.quick else (1, 2, 4):
             with run.stack.ours.serve("wsgi:application", workers) as server:
-                rate = send(closed(server.port, run.pick(2.5, 1.0)))["rate"]
+                rate = send(closed(server.port, run.pick(2.5, 0.3)))["rate"]
             run.note(**{f"new_rate_{workers}_receivers": rate})
             run.stack.ours.empty()
 
 
 def answer_times(run: Run) -> None:
     """Measure the answer's p50 and p99 at 70 % of the peak of a moment ago, then while one connection torrents."""
-    with run.stack.ours.serve("wsgi:application", HOOKONCE_SECRET__STRIPE=SECRET) as server:
-        seconds = run.pick(4, 2)
+    with run.stack.ours.serve("wsgi:application") as server:
+        seconds = run.pick(4, 0.4)
         for _ in run.rounds(5, 1, seconds * 4):
             rate = 0.7 * send(closed(server.port, seconds / 2))["rate"]
             result = send(_steady(server, rate, seconds))
             run.note(answer_p50_ms=result["p50_ms"], answer_p99_ms=result["p99_ms"])
-            with attacking(TORRENT, server.port, 1, seconds + 2):
+            with attacking(TORRENT, server.port, 1, seconds + run.pick(2, 1)):
                 torrented = send(_steady(server, rate, seconds))
             run.note(torrent_p99_ms=torrented["p99_ms"])
     run.stack.ours.empty()
@@ -114,7 +152,7 @@ def _steady(server: Server, rate: float, seconds: float) -> Plan:
 
 def sealed(run: Run) -> None:
     """Measure new events whose bodies are encrypted, and others, in turn; note what sealing costs in CPU."""
-    seconds = run.pick(2.0, 1.0)
+    seconds = run.pick(2.0, 0.2)
     ours = run.stack.ours
     file = run.stack.directory / "sealed.toml"
     file.write_text('[receiver]\nencryption_keys = ["env:BENCH_KEY"]\n', encoding="ascii")
@@ -130,11 +168,11 @@ def sealed(run: Run) -> None:
 
 def redis_down(run: Run) -> None:
     """Measure new events with Redis and, right after, with Redis killed."""
-    seconds = run.pick(2.0, 1.0)
+    seconds = run.pick(2.0, 0.4)
     valkey = run.stack.valkey
     with run.stack.ours.serve("wsgi:application") as server:
         for _ in run.rounds(5, 1, seconds * 5):
-            send(closed(server.port, 1))  # lets the breaker close after the last round
+            send(closed(server.port, run.pick(1, 0.2)))  # lets the breaker close after the last round
             with_redis = send(closed(server.port, seconds))["rate"]
             valkey.kill()
             try:
@@ -152,6 +190,12 @@ def _empty(run: Run, server: Server, seconds: float) -> float:
     run.note(cpu_empty_us=(cpu_seconds(server.pid) - before) / result["answered"] * 1e6)
     run.note(cpu_load_empty_us=result["cpu_us"])
     return float(result["rate"])
+
+
+def _starlette(run: Run, server: Server, seconds: float) -> float:
+    rate, cpu = _with_cpu(server, seconds)
+    run.note(cpu_starlette_us=cpu)
+    return rate
 
 
 def _with_cpu(server: Server, seconds: float, **options: str) -> tuple[float, float]:

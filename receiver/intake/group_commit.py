@@ -38,6 +38,16 @@ MAX_BATCH = 256
 for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
 
 
+MAX_WEIGHT = 1000
+"""What the items of a batch weigh together at most. One that weighs more has a lane to itself, and others are called
+for whoever else comes."""
+
+
+_CALLED = 0
+"""In place of a thread: a lane that was called and has not begun."""
+_LONG_AGO = float("-inf")
+
+
 class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its own error
     """No answer within the deadline; what was asked may still happen."""
 
@@ -72,7 +82,7 @@ class _PendingItem(Generic[Item, Answer]):
 class GroupCommit(Generic[Item, Answer]):
     """Runs `commit` on batches of up to `limit` items in up to `lanes` lanes at once.
 
-    After each batch up to `gather` is waited for who was under way beside it.
+    After each batch up to `gather` is waited for who was under way beside it. `weigh` says how much work an item is.
     Lanes start with the first item, so after any fork, and end with `close`.
     """
 
@@ -83,11 +93,13 @@ class GroupCommit(Generic[Item, Answer]):
         lanes: int = 2,
         limit: int = MAX_BATCH,
         gather: timedelta = GATHER,
+        weigh: Callable[[Item], int] = lambda _item: 1,
     ) -> None:
         self._open_lane = open_lane
         self._max_lanes = lanes
         self._limit = limit
         self._gather = gather.total_seconds()
+        self._weigh = weigh
         self._expected = 1  # how many have to wait before an idle lane is woken
         self._waiting: deque[_PendingItem[Item, Answer]] = deque()
         self._lock = threading.Lock()
@@ -97,7 +109,8 @@ class GroupCommit(Generic[Item, Answer]):
         self._busy = 0  # lanes at work, or called and on their way
         self._calls = 0  # lanes that are on their way
         self._gathering = 0  # lanes that wait for who was under way; they are at work too
-        self._taken_at = self._ended_at = 0.0
+        self._taken_at: dict[int, float] = {}  # when each lane at work began, by its thread; see `_CALLED`
+        self._ended_at = 0.0
         self._closing = False
 
     def submit(self, item: Item, deadline: timedelta) -> Answer:
@@ -142,8 +155,9 @@ class GroupCommit(Generic[Item, Answer]):
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the batch under way has taken so long that another lane is called."""
-        return time.monotonic() - self._taken_at > STALLED_AFTER.total_seconds()
+        """Whether every batch under way has taken so long that another lane is called."""
+        latest = max(self._taken_at.values(), default=_LONG_AGO)
+        return time.monotonic() - latest > STALLED_AFTER.total_seconds()
 
     def _enter(self, pending: _PendingItem[Item, Answer]) -> None:
         with self._lock:
@@ -165,7 +179,7 @@ class GroupCommit(Generic[Item, Answer]):
             self._threads.append(threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane"))
             self._threads[-1].start()
         self._busy += 1
-        self._taken_at = time.monotonic()
+        self._taken_at[_CALLED] = time.monotonic()
 
     def _abandon(self, pending: _PendingItem[Item, Answer]) -> None:
         """Let go of a request that gave up, and of its body if no lane has taken it yet."""
@@ -208,14 +222,26 @@ class GroupCommit(Generic[Item, Answer]):
         """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
         while self._await_work(commit):
             with self._lock:
-                batch: list[_PendingItem[Item, Answer]] = []
-                while self._waiting and len(batch) < self._limit:
-                    pending = self._waiting.popleft()
-                    if not pending.abandoned:
-                        batch.append(pending)
-                if batch:
+                if batch := self._next_batch():
                     return batch
         return []
+
+    def _next_batch(self) -> list[_PendingItem[Item, Answer]]:
+        batch: list[_PendingItem[Item, Answer]] = []
+        weight = 0
+        while self._waiting and len(batch) < self._limit:
+            pending = self._waiting[0]
+            if not pending.abandoned:
+                weight += self._weigh(pending.item)
+                if batch and weight > MAX_WEIGHT:
+                    break
+                batch.append(pending)
+            self._waiting.popleft()
+        if len(batch) == 1 and weight > MAX_WEIGHT:
+            self._taken_at[threading.get_ident()] = _LONG_AGO
+            if self._waiting:
+                self._start_lane()
+        return batch
 
     def _await_work(self, commit: BatchCommitter[Item, Answer] | None) -> bool:
         """Wait until something waits; False when closing and nothing does."""
@@ -229,7 +255,7 @@ class GroupCommit(Generic[Item, Answer]):
                     continue
                 self._gather_requests()
                 if self._waiting:  # else another lane, which gathered too, has taken all
-                    self._taken_at = time.monotonic()
+                    self._note_work()
                     return True
             return False
 
@@ -244,14 +270,21 @@ class GroupCommit(Generic[Item, Answer]):
                 if not self._await_call(self._gather):
                     self._busy += 1
             if not self._waiting:
-                self._taken_at = time.monotonic()
+                self._note_work()
             return bool(self._waiting)
 
     def _await_call(self, seconds: float | None) -> bool:
         """Wait to be called, with the lock held; who calls counts the lane as busy. False after so many seconds."""
+        for lane in (threading.get_ident(), _CALLED):
+            self._taken_at.pop(lane, None)
         is_called = self._called.wait_for(lambda: self._calls or self._closing, seconds)
         self._calls -= bool(self._calls)
         return bool(is_called)
+
+    def _note_work(self) -> None:
+        """Note that the lane of this thread is at work from now on."""
+        self._taken_at.pop(_CALLED, None)
+        self._taken_at[threading.get_ident()] = time.monotonic()
 
     def _gather_requests(self) -> None:
         """Give who was answered a moment ago the time to be back, with the lock held."""

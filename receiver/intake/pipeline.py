@@ -111,7 +111,8 @@ class Intake:
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
         self._verifier = Verifier(self._handshake_secrets, self.background_writer)
         self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
-            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed)
+            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed),
+            weigh=lambda delivery: len(delivery.events),
         )
 
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:

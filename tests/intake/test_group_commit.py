@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.group_commit import MAX_WEIGHT, DeadlineExceeded, GroupCommit
 from hookonce.receiver.intake.waits import OnLoop
 from tests.support.waiting import until
 
@@ -246,6 +246,51 @@ def test_committer_goes_on_after_a_rest_that_failed():
 
     assert [committer.submit(n, LONG) for n in range(3)] == [0, 1, 2]
     committer.close()
+
+
+def test_committer_keeps_nobody_waiting_for_an_item_that_is_much_work(committing):
+    begun, done = threading.Event(), threading.Event()
+
+    def commit(items):
+        if items == [MAX_WEIGHT + 1]:
+            begun.set()
+            done.wait(10)
+        return items
+
+    committer = committing(commit, weigh=lambda item: item)
+    heavy = in_threads(1, lambda _: committer.submit(MAX_WEIGHT + 1, LONG))
+    begun.wait(10)
+    answers = [committer.submit(1, LONG) for _ in range(20)]
+    done.set()
+    heavy[0].join(10)
+
+    assert answers == [1] * 20
+
+
+def test_committer_calls_another_lane_for_who_waits_behind_an_item_that_is_much_work(committing):
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+    answers = []
+
+    def commit(items):
+        begun.set()
+        go.wait(10)
+        if MAX_WEIGHT + 1 in items:
+            done.wait(10)
+        return items
+
+    committer = committing(commit, weigh=lambda item: item, lanes=2)
+    threads = in_threads(1, lambda _: committer.submit(0, LONG))
+    begun.wait(10)
+    for number, item in enumerate([1, MAX_WEIGHT + 1, 2], 1):
+        threads += in_threads(1, lambda _, item=item: answers.append(committer.submit(item, LONG)))
+        until(lambda: committer.waiting, number)
+    go.set()
+    until(lambda: sorted(answers), [1, 2])
+    done.set()
+    for thread in threads:
+        thread.join(10)
+
+    assert sorted(answers) == [1, 2, MAX_WEIGHT + 1]
 
 
 def test_committer_calls_another_lane_when_one_is_stuck(committing):

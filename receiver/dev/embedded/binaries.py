@@ -38,7 +38,7 @@ def postgres(account: Account | None) -> Path:
     for install in installs:
         if complete(install / "bin"):
             return (install if reachable(install / "bin", account) else _copy(install)) / "bin"
-    for directory in _system_postgres():
+    for directory in system_postgres():
         if complete(directory):
             return directory
     raise EmbeddedError(
@@ -117,7 +117,8 @@ def _number(path: Path) -> int:
     return int(digits or 0)
 
 
-def _system_postgres() -> list[Path]:
+def system_postgres() -> list[Path]:
+    """Return the directories in which a PostgreSQL of the system may be, that of PATH and newer ones first."""
     on_path = shutil.which("postgres")
     found = [Path(on_path).resolve().parent] if on_path else []
     for pattern in SYSTEM_POSTGRES:

@@ -68,7 +68,9 @@ class Postgres(Server):
         (signal.SIGKILL, timedelta(seconds=5)),
     )
 
-    def __init__(self, directory: Path, *, durable: bool, tcp_port: int | None) -> None:
+    def __init__(
+        self, directory: Path, *, durable: bool, tcp_port: int | None, programs: Path | None = None
+    ) -> None:
         self._directory = prepare(directory)
         self._durable = durable
         self._tcp_port = tcp_port
@@ -77,7 +79,7 @@ class Postgres(Server):
         try:
             self.account = _account(self._directory / "postgres")
             """Whom the server runs as; None is ourselves. Only so a program of PostgreSQL's reaches its socket."""
-            self._bin = binaries.postgres(self.account)
+            self._bin = programs or binaries.postgres(self.account)
             self._home = _home(self._directory / "postgres", self.account)
             self._sockets = self._socket_directory()
             self._make_cluster()
@@ -87,18 +89,25 @@ class Postgres(Server):
             raise
 
     @classmethod
-    def start(cls, directory: Path, *, durable: bool = True, tcp_port: int | None = None) -> Self:
+    def start(
+        cls,
+        directory: Path,
+        *,
+        durable: bool = True,
+        tcp_port: int | None = None,
+        programs: Path | None = None,
+    ) -> Self:
         """Start a server on this directory's cluster, made first if there is none; return when it answers.
 
         `durable=False` turns fsync off, for tests: a crash of the machine, not of the process, may lose data.
-        `tcp_port` makes it listen on 127.0.0.1 too, with a password: see `tcp_url`. Call it from a thread
-        that lives as long as the server shall.
+        `tcp_port` makes it listen on 127.0.0.1 too, with a password: see `tcp_url`. `programs` is a directory with
+        those of another PostgreSQL than `binaries` finds. Call it from a thread that lives as long as the server shall.
 
         Raises:
             EmbeddedError: no PostgreSQL is installed, the directory is in use, or the server does not start.
 
         """
-        return cls(directory, durable=durable, tcp_port=tcp_port)
+        return cls(directory, durable=durable, tcp_port=tcp_port, programs=programs)
 
     @property
     def url(self) -> str:
