@@ -108,6 +108,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._threads: list[threading.Thread] = []
         self._busy = 0  # lanes at work, or called and on their way
         self._calls = 0  # lanes that are on their way
+        self._lingering = 0  # lanes that may be called before they rest
         self._gathering = 0  # lanes that wait for who was under way; they are at work too
         self._taken_at: dict[int, float] = {}  # when each lane at work began, by its thread; see `_CALLED`
         self._ended_at = 0.0
@@ -152,6 +153,11 @@ class GroupCommit(Generic[Item, Answer]):
     def waiting(self) -> int:
         """How many items no lane has taken yet."""
         return len(self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no lane is at work, nor has anything left to do."""
+        return not self._busy and not self._lingering
 
     @property
     def is_stalled(self) -> bool:
@@ -267,8 +273,10 @@ class GroupCommit(Generic[Item, Answer]):
         with self._lock:
             if not self._waiting and not self._closing and self._expected > 1:
                 self._busy -= 1
+                self._lingering += 1
                 if not self._await_call(self._gather):
                     self._busy += 1
+                self._lingering -= 1
             if not self._waiting:
                 self._note_work()
             return bool(self._waiting)

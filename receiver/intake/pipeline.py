@@ -193,6 +193,11 @@ class Intake:
         delivery, events = self._verifier.authenticate(source, delivery, now)
         return self._store(source, delivery, events, now, is_test=True)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being stored, and what was stored is settled."""
+        return self._group_commit.is_idle
+
     def close(self) -> None:
         """Close what is open; for tests, a server's process keeps it until it ends."""
         self._group_commit.close()
