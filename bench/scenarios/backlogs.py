@@ -49,7 +49,7 @@ def beside_backlogs(run: Run) -> None:
         with ours.serve("wsgi:application") as server, ours.workers(WORKERS, of(SLOTS)):
             quiet = _timed(run, ours, server.port)
             for name, (type_, status, due, count) in kinds.items():
-                if not run.has_time(run.pick(count / 25_000, 1) + 12):
+                if not run.has_time(run.pick(count / 25_000 + 12, 3)):
                     print(f"  out of time before {name}", flush=True)
                     continue
                 with ours.connect() as connection:

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import os
 from collections.abc import Callable
+from functools import partial
 
 from bench.load.generator import Plan
 from bench.load.sending import CONNECTIONS, closed, send
@@ -25,44 +26,52 @@ _BATCH = (
 
 
 def peaks(run: Run) -> None:
-    """Measure empty route, new events, duplicates, Starlette's sixty lines, the obvious way, bare reading.
+    """Measure empty route, new events, duplicates, Starlette's sixty lines; note rates, ratios and CPU.
 
-    Notes rates, ratios and CPU.
+    In a full run, the obvious way and bare reading too.
     """
     seconds = run.pick(2.5, 0.2)
+    ours, obvious = run.stack.ours, run.stack.obvious
     with contextlib.ExitStack() as stack:
-        ours, obvious = run.stack.ours, run.stack.obvious
         hookonce = stack.enter_context(ours.serve("wsgi:application"))
-        other = stack.enter_context(obvious.serve("bench.peers.obvious_way:app", is_stock=True))
         flask = stack.enter_context(ours.serve("bench.peers.empty_route:flask_app", is_stock=True))
-        raw = stack.enter_context(ours.serve("bench.peers.empty_route:raw", is_stock=True))
         measures: dict[str, Callable[[], float]] = {
             "empty": lambda: _empty(run, flask, seconds),
             "new": lambda: _new(run, hookonce, seconds),
             "duplicates": lambda: _again(hookonce, seconds),
-            "obvious": lambda: send(closed(other.port, seconds))["rate"],
-            "flask_read": lambda: send(closed(flask.port, seconds))["rate"],
-            "raw_read": lambda: send(closed(raw.port, seconds))["rate"],
         }
         if are_installed():
             starlette = stack.enter_context(Peers(run.stack).starlette())
             measures["starlette"] = lambda: _starlette(run, starlette, seconds)
         else:
             print("  without Starlette: the peers are not installed (`make bench-peers`)", flush=True)
+        if not run.quick:
+            other = stack.enter_context(obvious.serve("bench.peers.obvious_way:app", is_stock=True))
+            raw = stack.enter_context(ours.serve("bench.peers.empty_route:raw", is_stock=True))
+            for name, server in (("obvious", other), ("flask_read", flask), ("raw_read", raw)):
+                measures[name] = partial(_rate, server, seconds)
         for _ in run.rounds(5, 1, seconds * 9):
             rates = {name: measure() for name, measure in measures.items()}
             run.note(**{f"{name}_rate": rate for name, rate in rates.items()})
             run.note(
                 new_to_empty=rates["new"] / rates["empty"],
-                new_to_obvious=rates["new"] / rates["obvious"],
-                new_to_raw=rates["new"] / rates["raw_read"],
                 duplicates_to_empty=rates["duplicates"] / rates["empty"],
                 cpu_new_to_empty=run.figures["cpu_receiver_us"][-1] / run.figures["cpu_empty_us"][-1],
             )
-            if "starlette" in rates:
-                run.note(new_to_starlette=rates["new"] / rates["starlette"])
+            compared = {"starlette": "starlette", "obvious": "obvious", "raw_read": "raw"}
+            run.note(
+                **{
+                    f"new_to_{to}": rates["new"] / rates[name]
+                    for name, to in compared.items()
+                    if name in rates
+                }
+            )
             ours.empty()
             obvious.empty()
+
+
+def _rate(server: Server, seconds: float) -> float:
+    return float(send(closed(server.port, seconds))["rate"])
 
 
 def other_postgresql(run: Run) -> None:
