@@ -142,6 +142,9 @@ def try_one(place: Place, package: Path) -> None:
     place.tried(place.python, "-m", "pip", "uninstall", "--quiet", "--yes", "hookonce")
     place.sh(re.sub(r"^pip", f"'{place.python}' -m pip --quiet", install))
     require_version(place, package)
+    place.run(
+        place.python, "-c", "import hookonce.jobs.attempts.coroutines"
+    )  # what async handlers need is there
     follow_readme(place, began)
     provider = place.beside("provider")
     write_a_provider(provider)
