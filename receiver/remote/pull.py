@@ -27,7 +27,7 @@ _MOST: Final = 1024 * 1024
 """Bytes of a cursor's file; a longer one is not ours."""
 MOST_FAILED: Final = 10_000
 """So many events that failed are remembered, the newest."""
-PAUSE_OF_BEGIN: Final = timedelta(seconds=2)
+PAUSE_OF_BEGIN: Final = timedelta(seconds=3)
 """After a pull was begun, which costs more statements than a page."""
 _Answer = TypeVar("_Answer", bound=BaseModel)
 _OVER = {"pull_over", "other_ledger"}

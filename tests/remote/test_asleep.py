@@ -136,6 +136,26 @@ def test_program_gets_all_that_came_while_the_laptop_slept(there, tmp_path, coun
         assert CARD.encode() not in came.delivery.body
 
 
+def test_program_gets_each_once_though_listen_is_stopped_and_the_network_cut(there, tmp_path):
+    with program() as target:
+        with serving(there) as served:
+            login(tmp_path, served)
+            command = ("listen", "prod", "--forward", target.url, "--since", "1h")
+            sent = [number for number, _, _ in production.deliver(there.connection, 60)]
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = len(target.came)
+                with running(tmp_path, *command) as stopped:
+                    until(lambda least=before: len(target.came) > least, process=stopped.process)
+                    assert stopped.end(number) == 0
+                assert "stopped; the next start goes on from here" in stopped.output
+        with running(tmp_path, *command) as waiting:
+            waiting.until("it is tried again until it answers")
+            with serving(there, port=served.port):
+                until(lambda: len(target.came) == len(sent), process=waiting.process, seconds=60)
+
+    assert target.origins == sent
+
+
 def secrets_of(output):
     """The secrets by source, as `listen` prints them; the public half where it is a pair."""
     found = dict(re.findall(r"^(\w+) +secret (\S+)$", output, re.MULTILINE))

@@ -1,11 +1,13 @@
 """`hookonce listen`: events of another inbox go to a program on this machine, as their senders would send them."""
 
 import hashlib
+import signal
 import sys
 import threading
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta
+from types import FrameType
 from urllib.parse import quote
 
 import click
@@ -105,13 +107,23 @@ def _follow(client: Client, puller: Puller, forwarder: Forwarder, wanted: Wanted
             if wanted.source in {None, shown["name"]}:
                 forwarder.introduce(str(shown["name"]), str(shown["provider"]))
     ended, is_ready = threading.Event(), False
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        """End between two events, so that none is sent twice; at once where none is on its way, or the second time."""
+        if ended.is_set() or not forwarder.is_sending:
+            raise KeyboardInterrupt
+        ended.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     for page in puller.pages(ended, follows=True):
         if not is_ready:  # what comes from now on is behind the cursor
             click.echo(
                 f"ready: events go to {to.address}; Ctrl-C stops, and the next start goes on from there"
             )
             is_ready = True
-        forwarder.page(page, ended)
+        if not forwarder.page(page, ended):
+            raise KeyboardInterrupt
 
 
 def _send_again(

@@ -69,6 +69,7 @@ class Forwarder:
         self._timeout = timeout
         self._signers = signers
         self._file = file
+        self.is_sending = False
         self._is_waiting = False
         self._behind = 0
         self.status = Status(self.tell, "sent", "failed")
@@ -80,10 +81,13 @@ class Forwarder:
             if isinstance(number, int) and number <= self._file.kept.sent:
                 continue
             self._behind = page.behind + len(page.events) - place
+            self.is_sending = True
             outcome = self.send(shown, ended)
-            if outcome is None:
+            if outcome is not None:
+                self._file.note(outcome.event, has_failed=outcome.is_taken is False, is_next=True)
+            self.is_sending = False
+            if outcome is None or ended.is_set():
                 return False
-            self._file.note(outcome.event, has_failed=outcome.is_taken is False, is_next=True)
             self.status.say(self._behind)
         self.status.say(page.behind)
         return not ended.is_set()
