@@ -27,6 +27,8 @@ QUICK = timedelta(milliseconds=5)
 """Attempts that take less may share a flush with others (`jobs.attempts.train`)."""
 _LAST = 20
 """Attempts of a handler by which it is told whether it is quick."""
+_KINDS = 4096
+"""Sources and types of which it is remembered who takes them."""
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
@@ -167,6 +169,7 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
         self._by_name: dict[str, Handler] = {}
+        self._taking: dict[tuple[str, str, str], Sequence[Handler]] = {}
         self._took: dict[str, float] = {}
         self._were_quick: dict[str, deque[bool]] = {}
 
@@ -185,6 +188,7 @@ class Registry:
                 )
         self._handlers.append(handler)
         self._by_name.setdefault(handler.name, handler)
+        self._taking.clear()
 
     def keep(self, handlers: Iterable[Handler]) -> None:
         """Have these handlers, and none besides."""
@@ -204,11 +208,16 @@ class Registry:
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
         """Return the handlers that take such an event, each once however many patterns it has."""
-        taking: dict[str, Handler] = {}
-        for handler in self._handlers:
-            if handler.takes(source, provider, type):
-                taking.setdefault(handler.name, handler)
-        return list(taking.values())
+        kind = (source, provider, type)
+        if (known := self._taking.get(kind)) is None:
+            taking: dict[str, Handler] = {}
+            for handler in self._handlers:
+                if handler.takes(*kind):
+                    taking.setdefault(handler.name, handler)
+            if len(self._taking) >= _KINDS:
+                self._taking.clear()
+            known = self._taking[kind] = list(taking.values())
+        return known
 
     def named(self, name: str) -> Handler | None:
         """Return a handler by name, or None."""

@@ -72,11 +72,10 @@ class Plan:
         leased = [number for number, each in enumerate(planned) if each.decision is Decision.LEASE]
         lanes = self._room.lanes([planned[number].handler for number in leased])
         for number, lane in zip(leased, lanes, strict=True):
-            planned[number] = (
-                planned[number]._replace(decision=Decision.LEAVE)
-                if lane is None
-                else planned[number]._replace(lane=lane)
-            )
+            if lane is None:
+                planned[number] = planned[number]._replace(decision=Decision.LEAVE)
+            elif lane:
+                planned[number] = planned[number]._replace(lane=lane)
         return planned
 
     def _runs(self, row: QueuedRun) -> Sequence[_Run]:
@@ -92,13 +91,14 @@ class Plan:
     def _decided(self, run: _Run, paused: Paused) -> PlannedRun:
         """Decide on one run."""
         is_trial = (run.row.event.id, run.name) in paused.trials
-        decided = PlannedRun(run.row, run.n, run.name, Decision.LEASE, is_trial=is_trial)
+        decision, waits, delay = Decision.LEASE, None, None
         if not run.name:
-            return decided._replace(decision=Decision.IGNORE)
-        if run.name in paused.handlers and not is_trial:
-            return decided._replace(decision=Decision.WAIT, waits=Waits.HANDLER)
-        if run.handler is None:
-            return decided._replace(decision=Decision.WAIT, delay=UNKNOWN_HANDLER_PAUSE)
-        if run.handler.batch is not None and not (run.row.attempts or is_trial or self._room is None):
-            return decided._replace(decision=Decision.BATCH)  # the first try of each may be beside others
-        return decided._replace(limit=run.handler.limit)
+            decision = Decision.IGNORE
+        elif run.name in paused.handlers and not is_trial:
+            decision, waits = Decision.WAIT, Waits.HANDLER
+        elif run.handler is None:
+            decision, delay = Decision.WAIT, UNKNOWN_HANDLER_PAUSE
+        elif run.handler.batch is not None and not (run.row.attempts or is_trial or self._room is None):
+            decision = Decision.BATCH  # the first try of each may be beside others
+        limit = run.handler.limit if run.handler is not None and decision is Decision.LEASE else None
+        return PlannedRun(run.row, run.n, run.name, decision, 0, limit, is_trial, waits, delay)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 _REMEMBERED = 1000
 """Runs that were cut off."""
@@ -19,7 +19,7 @@ class HeldClaims:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._left: dict[UUID, set[Attempt]] = {}
+        self._left: dict[UUID, set[tuple[int, int]]] = {}  # events and places
         self._finished: list[UUID] = []
         self._kept: set[UUID] = set()
         self._cut_off: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
@@ -28,7 +28,7 @@ class HeldClaims:
         """Hold what was claimed."""
         with self._lock:
             for run in runs:
-                self._left.setdefault(run.token, set()).add(run.key)
+                self._left.setdefault(run.token, set()).add((run.event.id, run.n))
 
     def over(self, runs: Iterable[ClaimedRun]) -> None:
         """Hear of runs that are over; twice is once, and of claims that were dropped is never."""
@@ -37,7 +37,7 @@ class HeldClaims:
                 left = self._left.get(run.token)
                 if left is None:
                     continue
-                left.discard(run.key)
+                left.discard((run.event.id, run.n))
                 if not left:
                     del self._left[run.token]
                     if run.token not in self._kept:

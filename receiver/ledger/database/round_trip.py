@@ -181,10 +181,9 @@ def _remember(
     connection: PreparingConnection, new: Mapping[bytes, bytes], results: Sequence[PGresult]
 ) -> None:
     """Remember what was prepared; where somebody has deallocated it, prepare nothing more."""
-    failed = [result for result in results if result.status == ExecStatus.FATAL_ERROR]
-    if not failed:
+    if not results or results[-1].status != ExecStatus.FATAL_ERROR:  # nothing is done behind what fails
         connection.prepared |= new
-    elif any(failed_by(result, psycopg.errors.InvalidSqlStatementName) for result in failed):
+    elif failed_by(results[-1], psycopg.errors.InvalidSqlStatementName):
         connection.prepared.clear()
         PreparingConnection.is_betrayed = True
         log.warning(
@@ -230,6 +229,7 @@ def _sent(pgconn: PGconn) -> PQGen[None]:
 def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
     """Collect what comes until the end of the pipeline."""
     results: list[PGresult] = []
+    has_ended = False
     is_busy, get_result = pgconn.is_busy, pgconn.get_result
     while True:
         while is_busy():
@@ -237,11 +237,14 @@ def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
             pgconn.consume_input()
         result = get_result()
         if result is None:  # the end of one statement's
-            if pgconn.status == ConnStatus.BAD:
+            is_over = has_ended and pgconn.status == ConnStatus.BAD
+            has_ended = True
+            if is_over:
                 raise psycopg.OperationalError(
                     "the connection to the ledger broke in the midst of a statement"
                 )
             continue
+        has_ended = False
         status = result.status
         if status == ExecStatus.PIPELINE_SYNC:
             return results

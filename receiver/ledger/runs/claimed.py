@@ -4,7 +4,6 @@ The fields of `ClaimedEvent` are what the claim reads of an event: their names a
 """
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
@@ -73,8 +72,7 @@ class QueuedRun(NamedTuple):
     schedule: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedRun:
+class ClaimedRun(NamedTuple):
     """One run under our lease: row `n` of its event in the queue.
 
     `attempt` is the number that its start has. `is_alone`: it is a suspect, and nothing runs beside it. `is_trial`: it

@@ -415,13 +415,17 @@ def lost_batch(runs: Sequence[ClaimedRun]) -> LeaseLost:
 def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str | None) -> list[Statement]:
     """Return the statements that end an attempt, with their values."""
     values = {
-        **run.key._asdict(),
+        "event": run.event.id,
+        "n": run.n,
+        "token": run.token,
         "result": _json(ending.result),
         "sealed": ending.sealed_result,
         "key": None if ending.sealed_result is None else ending.key_id,
         "took": took,
         "xact_id": xact_id,
     }
+    if xact_id is None and run.event.keep_body:
+        return [(_END_ONE, values)]
     unmarked = [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
     return [*_with_bodies([run], (_END_ONE, values)), *unmarked]
 
