@@ -194,6 +194,7 @@ class Registry:
         """Have these handlers, and none besides."""
         self._handlers = list(handlers)
         self._by_name = {handler.name: handler for handler in reversed(self._handlers)}
+        self._taking.clear()
 
     def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
         """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""
