@@ -140,6 +140,7 @@ MAY_IMPORT = {
     "receiver.dev": ("providers", "config", "ledger", "processes", "samples", "source"),
     "receiver.cli": (
         "providers",
+        "api",
         "config",
         "desk",
         "dashboard",

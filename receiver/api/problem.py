@@ -82,7 +82,8 @@ _STATUSES: Mapping[type[Refused], int] = {NotFound: 404, Conflict: 409, Unavaila
 
 def of_refusal(refused: Refused) -> Problem:
     """Return what a refusal of the desk is answered with."""
-    return Problem(_STATUSES[type(refused)], str(refused), code=refused.code)
+    status = next(status for kind, status in _STATUSES.items() if isinstance(refused, kind))
+    return Problem(status, str(refused), code=refused.code)
 
 
 def unauthorized(detail: str, error: str = "") -> Problem:

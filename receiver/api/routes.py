@@ -22,9 +22,11 @@ class Route(NamedTuple):
 
 _ROUTES: Final[Mapping[str, Route]] = {
     "list_events": Route("GET", "/events"),
+    "search_bodies": Route("POST", "/searches"),
     "count_events": Route("GET", "/event-counts"),
     "get_event": Route("GET", "/events/{event}"),
     "get_event_body": Route("GET", "/events/{event}/body"),
+    "get_other_body": Route("GET", "/events/{event}/other-bodies/{body}"),
     "list_dead_letters": Route("GET", "/dead-letters"),
     "replay": Route("POST", "/replays"),
     "release": Route("POST", "/releases"),
@@ -37,6 +39,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "pull_events": Route("GET", "/pulls/{pull}/events"),
     "pull_event": Route("GET", "/pulls/{pull}/events/{event}"),
     "list_stopped_steps": Route("GET", "/stopped-steps"),
+    "list_steps": Route("GET", "/events/{event}/steps"),
     "decide_step": Route("POST", "/events/{event}/steps"),
     "list_rejected": Route("GET", "/rejected"),
     "list_conflicts": Route("GET", "/conflicts"),

@@ -2,9 +2,10 @@
 
 `commands` has one module per command; some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture`
 and `new`.
-What commands share: `options` reads what was typed, `output` prints, `connections` reaches the servers, `notify` tells
-the workers, `local_sources` knows what can be sent to here, `exported_event` reads an
-event of another ledger, `pulled` says how far a pull of them is, and `signing_sources` whose secrets sign and verify.
+What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
+servers, `desk` asks there or by `--at` elsewhere, `notify` tells the workers, `local_sources` knows what can be sent to
+here, `exported_event` reads an event of another ledger, `pulled` says how far a pull of them is, and `signing_sources`
+whose secrets sign and verify.
 """
 
 import atexit
@@ -12,7 +13,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
@@ -27,7 +28,9 @@ _HERE = "hookonce.receiver.cli.commands"
 
 COMMANDS = {
     "alerts": (f"{_HERE}.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
+    "breakers": (f"{_HERE}.held_up:breakers", "List circuit breakers: which are open, and why."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
+    "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
     "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": (f"{_HERE}.db:db", "Bring the database schema up to date, or say where it is."),
@@ -36,11 +39,13 @@ COMMANDS = {
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
     "events": (f"{_HERE}.events:events", "List, show, export and import the events of the ledger."),
+    "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
     "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
+    "limits": (f"{_HERE}.held_up:limits", "List limits of handlers, and what waits for them."),
     "listen": (f"{_HERE}.listen:listen", "Send another inbox's events to a program here."),
     "login": (f"{_HERE}.login:login", "Keep a token of another inbox, to ask it from here."),
     "logout": (f"{_HERE}.login:logout", "Forget the token of another inbox."),
@@ -53,6 +58,7 @@ COMMANDS = {
     "quarantine": (f"{_HERE}.quarantine:quarantine", "Say which rejected deliveries are kept whole."),
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
+    "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
     "resume": (f"{_HERE}.pause:resume", "Go on with a paused source or handler."),
     "reverify": (f"{_HERE}.quarantine:reverify", "Take in what was rejected and is genuine after all."),
     "secrets": (f"{_HERE}.secrets:secrets", "See and forget secrets that senders handed out."),
@@ -74,22 +80,33 @@ COMMANDS = {
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
 
-GROUPS = {
-    "Begin": ("init", "dev", "demo", "new"),
-    "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts", "mcp"),
-    "Try, and find out": ("trigger", "capture", "listen", "explain", "verify", "sign", "doctor"),
-    "Put right": ("replay", "steps", "pause", "resume", "reverify", "quarantine", "window"),
-    "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens", "login", "logout"),
-    "Run in production": ("serve", "worker", "sweep", "db", "prune", "deploy"),
-    "About the command line": ("completion", "exits", "man"),
+SHOWN = {
+    "Try": ("init", "dev", "trigger"),
+    "Build": ("new", "capture"),
+    "Look": ("events", "stats", "doctor"),
+    "Mend": ("replay", "pause"),
+    "Run": ("serve", "worker"),
 }
-"""The commands as `--help` shows them, each in one group."""
+"""What people come for, and the commands for it; `hookonce help` has all."""
 
+FURTHER = {
+    "Try": ("demo", "explain", "listen", "sign", "verify"),
+    "Build": ("completion", "exits", "man"),
+    "Look": (
+        *("alerts", "breakers", "commands", "conflicts", "handlers", "limits", "providers", "rejected"),
+        *("replays", "sources", "tail"),
+    ),
+    "Mend": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
+    "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),
+}
+"""All others, in the same groups: one level down."""
+
+AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", *FURTHER["Look"], *FURTHER["Mend"]} - {"tail"}
+"""Commands that `--at` can send elsewhere: those that ask the desk."""
 
 _SHOWN_BY = "`hookonce stats` says what holds handlers up, `hookonce handlers list` what they are held to"
-_ELSEWHERE = dict.fromkeys(
-    ("breaker", "breakers", "limit", "limits", "rate", "rates", "batches", "slots"), _SHOWN_BY
-)
+_ELSEWHERE = dict.fromkeys(("rate", "rates", "batches", "slots"), _SHOWN_BY)
+_ELSEWHERE["breaker"], _ELSEWHERE["limit"] = "`hookonce breakers` lists them", "`hookonce limits` lists them"
 """What is no command, and where it is."""
 
 
@@ -123,6 +140,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if ctx.params.get("at") and name in COMMANDS and name not in AT_A_DISTANCE:
+            there = ", ".join(sorted(AT_A_DISTANCE - {"help"}))
+            ctx.fail(f"'{name}' is for the machine that it runs on; with --at there are {there}")
         if name in _ELSEWHERE:
             ctx.fail(f"no command is called '{name}': {_ELSEWHERE[name]}")
         close = [] if name in COMMANDS else get_close_matches(name, COMMANDS, n=1)
@@ -139,10 +159,17 @@ class LazyGroup(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
-        widest = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(f"{name:<{widest}}", COMMANDS[name][1]) for name in names])
+        write_groups(formatter, SHOWN)
+        formatter.write_paragraph()
+        formatter.write_text(f"`hookonce help` lists all {len(COMMANDS)} commands.")
+
+
+def write_groups(formatter: click.HelpFormatter, groups: Mapping[str, Sequence[str]]) -> None:
+    """Write commands by what people come for, a line each."""
+    widest = max(len(name) for names in groups.values() for name in names)
+    for title, names in groups.items():
+        with formatter.section(title):
+            formatter.write_dl([(f"{name:<{widest}}", COMMANDS[name][1]) for name in names])
 
 
 @click.group(
@@ -156,8 +183,13 @@ class LazyGroup(click.Group):
     ),
 )
 @click.version_option(package_name="hookonce")
-def cli() -> None:
+@click.option("--at", metavar="URL|NAME", help="Ask another inbox, after `hookonce login`.")
+def cli(at: str | None) -> None:
     """hookonce: a webhook inbox that keeps every event exactly once."""
+    if at:
+        from hookonce.receiver.cli.connections import ask_at
+
+        ask_at(at)
 
 
 def main() -> Any:  # noqa: ANN401  never returns

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import click
 import psycopg
 
 from hookonce.receiver.config.mistakes import ConfigError
@@ -23,8 +24,31 @@ COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 """How long one statement of a command may take."""
 
 
+_AT = "hookonce.at"
+
+
+def ask_at(named: str | None) -> None:
+    """Have this command ask another inbox: a profile, by its name or URL."""
+    click.get_current_context().meta[_AT] = named
+
+
+def at() -> str | None:
+    """Return which other inbox is asked; None for the ledger of this machine's configuration."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_AT) if context else None
+
+
+def _require_here() -> None:
+    """Raise `click.UsageError` where another inbox is asked for what only its own machine can do."""
+    if named := at():
+        raise click.UsageError(
+            f"this needs the ledger itself, which --at {named} does not reach; run it there"
+        )
+
+
 def configured() -> "Settings":
     """Read the configuration; secrets may be missing, since a command verifies nothing."""
+    _require_here()
     from hookonce.receiver.config.settings import (
         load_settings,  # a listing does without, and starts twice as fast
     )
@@ -38,6 +62,7 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
 
     Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
     """
+    _require_here()
     url = settings.database_url if settings else ledger_url()
     if not url:
         raise ConfigError([NO_POSTGRESQL])

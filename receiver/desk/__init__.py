@@ -4,8 +4,9 @@
 - `actions`: brings them into the list
 - `models`, `filters`: how what is typed is read: times, ids, which events
 - `refusals`: why something is not done
-- `events`, `dead_letters`: what came, and what it died of
+- `events`, `searches`, `dead_letters`: what came, what bodies hold, and what events died of
 - `replays`, `steps`: running events again, and what a person decides about steps
+- `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
 - `rejected`, `quarantine`: what was refused, and another chance for it
 - `sources`: who sends, and the secrets that senders handed out

@@ -1,6 +1,7 @@
 """All that an operator can ask or do, in the order in which it is told."""
 
 from hookonce.receiver.desk import (
+    client_commands,
     dead_letters,
     events,
     history,
@@ -10,6 +11,7 @@ from hookonce.receiver.desk import (
     quarantine,
     rejected,
     replays,
+    searches,
     sources,
     steps,
     workers,
@@ -18,6 +20,7 @@ from hookonce.receiver.desk.registry import ACTIONS
 
 __all__ = [
     "ACTIONS",
+    "client_commands",
     "dead_letters",
     "events",
     "history",
@@ -27,6 +30,7 @@ __all__ = [
     "quarantine",
     "rejected",
     "replays",
+    "searches",
     "sources",
     "steps",
     "workers",

@@ -2,21 +2,22 @@
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from hookonce.receiver.desk.filters import EventFilter, Status
 from hookonce.receiver.desk.models import (
     MAX_ID,
     Identifier,
+    IdInPath,
     Page,
     Paged,
+    Reference,
     RequestModel,
     ResponseModel,
-    Text,
 )
-from hookonce.receiver.desk.refusals import NotFound, Unavailable
+from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -31,20 +32,6 @@ LOOK_FOR_LOST = timedelta(seconds=1)
 KINDS = 1000
 """As many are shown of what is counted."""
 _COUNTED = ("type", "status", "count")
-
-
-Reference = Annotated[
-    Text,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MAX_ID},
-                {"type": "string", "minLength": 1, "maxLength": 255},
-            ]
-        }
-    ),
-]
-"""An event as people name it; a number is a ledger id and nothing else."""
 
 
 class EventPath(RequestModel):
@@ -175,6 +162,8 @@ class FullEvent(Event):
     headers: dict[str, str] | None
     bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
     unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
+    why_no_body: str | None = Field(description="where the body went; null where it is there")
+    is_element: bool = Field(description="it is one of several events that came in one body")
     runs: list[Run]
     steps: list[Step]
     failures: list[Failure]
@@ -222,12 +211,29 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
         headers=body.headers if body else None,
         bytes=None if body is None or body.unreadable else len(body.body),
         unreadable=body.unreadable if body else None,
+        why_no_body=None if body else found.why_no_body,
+        is_element=bool(body and body.is_element),
         runs=[Run.model_validate(asdict(run)) for run in found.runs],
         steps=[Step.model_validate(asdict(step)) for step in found.steps],
         failures=[Failure.model_validate(failure) for failure in found.failures],
         conflicts=[_other(conflict) for conflict in found.conflicts],
         repeats=found.repeats,
     )
+
+
+class OtherBodyPath(EventPath):
+    """Another body that came under an event's id, by its number."""
+
+    body: IdInPath
+
+
+@action(scope=Scope.READ)
+def get_other_body(desk: Desk, which: OtherBodyPath) -> Octets:
+    """Download another body that came under the id of an event."""
+    for other in _found(desk, which).conflicts:
+        if other["id"] == which.body and not other["unreadable"]:
+            return Octets(f"event-{which.event}-conflict-{which.body}.bin", other["body"])
+    raise NotFound(f"event {which.event} has no other body {which.body}, or it can't be opened here")
 
 
 @action(scope=Scope.READ)
@@ -242,28 +248,33 @@ def get_event_body(desk: Desk, which: EventPath) -> Octets:
     return Octets(f"event-{number}.bin", found.body.body)
 
 
-def event_of(desk: Desk, which: EventPath) -> int:
-    """Return the ledger id of the event that a path names. Raises `NotFound`, also where several begin so."""
+def is_number(reference: str) -> bool:
+    """Whether an event is named by what can only be a ledger id."""
+    return reference.isascii() and reference.isdecimal() and 0 < int(reference[:20]) <= MAX_ID
+
+
+def number_of(desk: Desk, reference: str) -> int:
+    """Return the ledger id of an event, however it is named. Raises: `NotFound`, `Ambiguous` where several begin so."""
     try:
-        number = event_lookup.find(desk.connection, which.event)
+        number = event_lookup.find(desk.connection, reference)
     except event_lookup.Ambiguous as error:
-        raise NotFound(str(error), code="ambiguous") from None
+        raise Ambiguous(str(error)) from None
     if number is None:
-        raise _unknown(which)
+        raise _unknown(reference)
     return number
 
 
 def _found(desk: Desk, which: EventPath) -> Detail:
-    found = events.detail(desk.connection, event_of(desk, which), desk.settings.keyring)
+    found = events.detail(desk.connection, number_of(desk, which.event), desk.settings.keyring)
     if found is None:
-        raise _unknown(which)
+        raise _unknown(which.event)
     return found
 
 
-def _unknown(which: EventPath) -> NotFound:
+def _unknown(reference: str) -> NotFound:
     return NotFound(
-        f"no event is {which.event!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
-        "see `/events`",
+        f"no event is {reference!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
+        "see `hookonce events list`"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hookonce.receiver.desk.models import Identifier, Page, Paged, ResponseModel
-from hookonce.receiver.desk.refusals import Conflict, Unavailable
+from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import alerts
@@ -83,7 +83,7 @@ def send_test_alert(desk: Desk) -> AlertSent:
     """Have a worker send a test alert to every URL in `[alerts] urls`, as it would send a real one."""
     settings = desk.settings
     if not settings.alerts.are_sent:
-        raise Conflict("[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
+        raise NotConfigured("[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
     try:
         number = send_test(desk.connection, settings.keyring)
     except KeyMissing as error:

@@ -1,17 +1,24 @@
 """Numbers, retention, the dedup window, and who is asking."""
 
+from collections import Counter
+from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
+import psycopg
 from pydantic import Field
 
-from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.models import Identifier, RequestModel, ResponseModel
+from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, totals
+from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -37,15 +44,78 @@ class RejectionCount(ResponseModel):
     count: int
 
 
-class Stats(ResponseModel):
-    """The numbers of the inbox."""
+class SecretUse(ResponseModel):
+    """How often a secret verified a delivery, by its place in the configuration, from 1."""
 
+    source: str
+    slot: int
+    count: int
+    last_used: datetime | None
+
+
+class OpenAlert(ResponseModel):
+    """Something that is wrong now."""
+
+    id: Identifier
+    kind: str
+    subject: str
+    detail: str
+    since: datetime
+    ended_at: datetime | None
+
+
+class SlotUse(ResponseModel):
+    """A worker process with several slots, as it last reported."""
+
+    name: str
+    slots: int
+    busy: int
+    lost: int
+    seconds_ago: int
+
+
+class OpenTransaction(ResponseModel):
+    """An attempt that wrote and waits for something else in its transaction."""
+
+    handler: str
+    event: Identifier
+    seconds: float
+
+
+class BatchFigures(HandlerBatches):
+    """What became of the batches of a handler."""
+
+    handler: str
+
+
+class BreakerState(HandlerBreaker):
+    """Failures in a row of a handler."""
+
+    handler: str
+
+
+class Stats(ResponseModel):
+    """The numbers of the inbox, as of one moment."""
+
+    account: dict[str, int] = Field(
+        description="what became of all that was `accepted`, in numbers that add up; `replayed` is said apart"
+    )
     events: list[StatusCount]
-    rejected: list[RejectionCount]
     dead: int
     held: int
-    conflicts: int
     oldest_due_seconds: float
+    conflicts: int
+    rejected: list[RejectionCount]
+    secrets: list[SecretUse]
+    alerts: list[OpenAlert]
+    workers: list[SlotUse]
+    suspects: dict[str, int]
+    long_transactions: list[OpenTransaction]
+    waiting_for_limit: dict[str, int]
+    rate_delay_seconds: dict[str, float]
+    breakers: list[BreakerState]
+    batches: list[BatchFigures]
+    paused: list[Pause]
     notifications_pending: int | None = Field(description="null while Redis does not answer")
 
 
@@ -87,19 +157,66 @@ class TokenModel(ResponseModel):
 @action(scope=Scope.READ)
 def get_stats(desk: Desk) -> Stats:
     """Count events by source and status, and rejected deliveries by reason; say what waits."""
-    events = totals.events_by_status(desk.connection)
-    return Stats(
-        events=[StatusCount(source=source, status=status, count=count) for source, status, count in events],
-        rejected=[
-            RejectionCount(source=source, reason=reason, count=count)
-            for source, reason, count in totals.rejections(desk.connection)
+    with desk.connection.transaction():  # so that what adds up in the ledger adds up here
+        desk.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        return Stats(**_numbers(desk.connection), notifications_pending=_pending(desk.settings.redis_url))
+
+
+def _numbers(connection: psycopg.Connection) -> dict[str, Any]:
+    events = totals.events_by_status(connection)
+    gone = event_accounts.gone(connection).values()
+    by_status = Counter[str]()
+    for _, status, n in events:
+        by_status[status] += n
+    account = {**by_status, "pruned": sum(g.pruned for g in gone), "erased": sum(g.erased for g in gone)}
+    replayed = sum(g.replayed.total() for g in gone)
+    return {
+        "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
+        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
+        "dead": by_status[EventStatus.DEAD],
+        "held": by_status[EventStatus.HELD],
+        "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
+        "conflicts": totals.conflicts(connection),
+        "rejected": [
+            {"source": source, "reason": reason, "count": n}
+            for source, reason, n in totals.rejections(connection)
         ],
-        dead=sum(count for _, status, count in events if status == EventStatus.DEAD),
-        held=sum(count for _, status, count in events if status == EventStatus.HELD),
-        conflicts=totals.conflicts(desk.connection),
-        oldest_due_seconds=round(backlog.oldest_due(desk.connection), 1),
-        notifications_pending=_pending(desk.settings.redis_url),
-    )
+        "secrets": [
+            {"source": source, "slot": slot, "count": n, "last_used": last}
+            for source, slots in totals.secrets(connection).items()
+            for slot, (n, last) in slots.items()
+        ],
+        "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
+        "workers": [
+            {
+                "name": each.name,
+                "slots": each.slots,
+                "busy": each.busy,
+                "lost": each.lost,
+                "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
+            }
+            for each in worker_slots.workers(connection)
+        ],
+        "suspects": worker_slots.suspects(connection),
+        "long_transactions": [
+            {"handler": each.handler, "event": each.event, "seconds": round(each.open_for.total_seconds(), 1)}
+            for each in worker_slots.long_transactions(connection)
+        ],
+        "waiting_for_limit": limit_gate.waiting(connection),
+        "rate_delay_seconds": {
+            handler: round(delay.total_seconds(), 1)
+            for handler, delay in limit_gate.delays(connection).items()
+        },
+        "breakers": [each._asdict() for each in breakers.breakers(connection)],
+        "batches": [
+            {"handler": handler, **each._asdict()}
+            for handler, each in batch_figures.figures(connection).items()
+        ],
+        "paused": [
+            {"kind": each.kind, "name": each.name, "by": each.by, "since": each.since}
+            for each in pauses.paused(connection)
+        ],
+    }
 
 
 @action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
@@ -126,7 +243,10 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
 @action(scope=Scope.ADMIN, is_atomic=False)
 def forget_window(desk: Desk) -> Forgotten:
     """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
-    connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
+    with suppress(
+        psycopg.errors.UndefinedColumn
+    ):  # restored from before there were keys: `db upgrade` makes one
+        connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
     try:
         with connect(desk.settings.redis_url) as client:
             return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())

@@ -1,4 +1,4 @@
-"""What the API's models are made of: the types of their fields, and how strictly they are read."""
+"""What the models of the desk are made of: the types of their fields, and how strictly they are read."""
 
 import re
 from datetime import UTC, datetime
@@ -26,9 +26,9 @@ class RequestModel(BaseModel):
 
 
 class ResponseModel(BaseModel):
-    """What a client is shown."""
+    """What is shown. Nothing else is sent; what a later version sends besides is passed over where it is read."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
 
 Row = TypeVar("Row", bound=ResponseModel)
@@ -48,6 +48,11 @@ def _whole(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("expected a whole number")  # noqa: TRY004  pydantic's way to refuse
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _named(value: object) -> object:
+    """Read what an event is called; in a JSON body its ledger id may be a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _read_time(value: object) -> object:
@@ -82,6 +87,21 @@ Time = Annotated[
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
+
+
+Reference = Annotated[
+    str,
+    BeforeValidator(_named),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+                {"type": "string", "minLength": 1, "maxLength": 255},
+            ]
+        }
+    ),
+]
+"""An event as people name it; a number is a ledger id and nothing else."""
 
 
 def _cursor(value: object) -> object:

@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
+from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures
@@ -89,10 +91,26 @@ class HandlerBatches(ResponseModel):
     error: str | None = Field(description="by which they failed")
 
 
+class HandlerPattern(ResponseModel):
+    """What a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
+
+    place: str
+    pattern: str
+    batch: int | None = Field(description="how many events it takes at once; null if it takes one")
+    attempts: int
+    timeout_seconds: float
+    announced_at: datetime
+
+
 class Handler(ResponseModel):
     """A handler that a worker has, that has run lately, or is paused."""
 
     name: str
+    takes: list[HandlerPattern] = Field(description="none if no worker has named it within a day")
+    done: int = Field(description="of its newest runs")
+    open: int
+    dead: int
+    latest_run: datetime | None
     is_paused: bool
     paused_by: Literal["person", "breaker"] | None
     limits: Limits | None = Field(description="null if no worker has named it within a day")
@@ -118,7 +136,9 @@ class Handlers(ResponseModel):
 def list_handlers(desk: Desk) -> Handlers:
     """List the handlers that workers have, those of recent runs, and those that are paused."""
     paused = pauses.by_handler(desk.connection)
-    limits = limits_of(known_handlers(desk.connection))
+    known = known_handlers(desk.connection)
+    limits = limits_of(known)
+    stats = {each.handler: each for each in handler_stats.handlers(desk.connection)}
     failing = {
         each.handler: HandlerBreaker.model_validate(each, from_attributes=True)
         for each in breakers.breakers(desk.connection)
@@ -134,6 +154,22 @@ def list_handlers(desk: Desk) -> Handlers:
         data=[
             Handler(
                 name=name,
+                takes=[
+                    HandlerPattern(
+                        place=each.place,
+                        pattern=each.pattern,
+                        batch=each.batch,
+                        attempts=each.attempts,
+                        timeout_seconds=each.timeout.total_seconds(),
+                        announced_at=each.announced_at,
+                    )
+                    for each in known
+                    if each.handler == name
+                ],
+                done=stats[name].done if name in stats else 0,
+                open=stats[name].open if name in stats else 0,
+                dead=stats[name].dead if name in stats else 0,
+                latest_run=stats[name].latest if name in stats else None,
                 is_paused=name in paused,
                 paused_by=_by(paused[name]) if name in paused else None,
                 limits=Limits.model_validate(limits[name], from_attributes=True) if name in limits else None,
@@ -159,7 +195,8 @@ def pause(desk: Desk, which: PausePath) -> Pause:
     wanted = PAUSES[which.kind]
     if not wanted.may_be(which.name, desk.settings.sources):
         raise NotFound(
-            f"no source is called '{wanted.source_of(which.name) or which.name}'; `/sources` lists them"
+            f"no source is called {(asked := wanted.source_of(which.name) or which.name)!r}"
+            f"{did_you_mean(asked, desk.settings.sources)}; `hookonce sources list` shows all"
         )
     pauses.pause(desk.connection, which.kind, which.name, desk.who)
     for each in pauses.paused(desk.connection):
@@ -172,7 +209,7 @@ def pause(desk: Desk, which: PausePath) -> Pause:
 def resume(desk: Desk, which: PausePath) -> None:
     """End a pause: what waited is due at once, retries included."""
     if not pauses.resume(desk.connection, which.kind, which.name, desk.who, pauses.PATIENCE):
-        raise NotFound(f"the {which.kind} '{which.name}' is not paused; `/pauses` lists what is")
+        raise NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
     desk.notifies_workers = True
 
 

@@ -3,9 +3,11 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from pydantic import Field
+
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk.models import RequestModel, ResponseModel, Time
-from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.refusals import NotConfigured
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.sources import SourcePath, source_of
 from hookonce.receiver.intake.reverification import Reverified, reverify
@@ -48,6 +50,7 @@ class ReverifyResponse(ResponseModel):
     empty: int
     refused: dict[str, int]
     unopened: int
+    keeps: bool = Field(description="whether the source keeps what it refuses")
 
 
 @action(scope=Scope.READ)
@@ -60,7 +63,7 @@ def list_quarantine(desk: Desk) -> Holdings:
 
 @action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)
 def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> ReverifyResponse:
-    """Check what a source rejectd and kept again, as of its arrival, and take in what is genuine.
+    """Check what a source rejected and kept again, as of its arrival, and take in what is genuine.
 
     Safe to repeat: what was taken in is a duplicate then.
     """
@@ -73,8 +76,10 @@ def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> Re
         ):
             done = so_far
     except ConfigError as error:
-        raise Conflict(error.mistakes[0], code="no_secret") from None
-    return ReverifyResponse(**asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run)
+        raise NotConfigured(error.mistakes[0], code="no_secret") from None
+    return ReverifyResponse(
+        **asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run, keeps=source.quarantine is not None
+    )
 
 
 OPERATIONS = (list_quarantine, reverify_source)

@@ -14,15 +14,27 @@ class Refused(Exception):  # noqa: N818  an answer
 
 
 class NotFound(Refused):
-    """There is no such event, source, handler or other name; or several, where `code` is `ambiguous`."""
+    """There is no such event, source, handler or other name."""
 
     usual_code = "not_found"
+
+
+class Ambiguous(NotFound):
+    """There are several; the text names them."""
+
+    usual_code = "ambiguous"
 
 
 class Conflict(Refused):
     """The state of things forbids it."""
 
     usual_code = "conflict"
+
+
+class NotConfigured(Conflict):
+    """The configuration does not provide for it."""
+
+    usual_code = "not_configured"
 
 
 class Unavailable(Refused):

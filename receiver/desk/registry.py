@@ -55,10 +55,11 @@ class Octets:
 
 Answer = ResponseModel | Octets | None
 A = TypeVar("A", bound=Answer)
+A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 
 @dataclass(frozen=True)
-class Action(Generic[A]):
+class Action(Generic[A_co]):
     """One thing to ask or do. Without a scope any token will do.
 
     `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done.
@@ -68,7 +69,7 @@ class Action(Generic[A]):
 
     name: str
     scope: Scope | None
-    function: Callable[..., A]
+    function: Callable[..., A_co]
     inputs: Mapping[str, type[RequestModel]]
     answer: type[ResponseModel] | type[Octets] | None
     changes: bool
@@ -76,7 +77,7 @@ class Action(Generic[A]):
     audits: str
     is_atomic: bool
 
-    def __call__(self, desk: Desk, **models: RequestModel) -> A:
+    def __call__(self, desk: Desk, **models: RequestModel) -> A_co:
         """Do it. Raises: `Refused`, and what the ledger raises."""
         return self.function(desk, **models)
 

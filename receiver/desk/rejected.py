@@ -13,10 +13,11 @@ from hookonce.receiver.ledger.queries import rejected
 
 
 class RejectedFilter(RequestModel):
-    """Of which source, and since when."""
+    """Of which source, and of which time."""
 
     source: Name | None = None
     since: Time | None = None
+    until: Time | None = Field(None, description="before that")
 
 
 class RejectedQuery(RejectedFilter, Paged):
@@ -76,6 +77,7 @@ def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
             source=asked.source,
             reason=asked.reason,
             since=asked.since,
+            until=asked.until,
             limit=asked.limit,
             before=asked.cursor,
         )
@@ -90,7 +92,9 @@ def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
 @action(scope=Scope.READ)
 def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     """List bodies that came under an id already taken by another body, newest first."""
-    rows = list(rejected.conflicts(desk.connection, asked.source, asked.since, asked.limit, asked.cursor))
+    rows = list(
+        rejected.conflicts(desk.connection, asked.source, asked.since, asked.limit, asked.cursor, asked.until)
+    )
     return ConflictPage(
         data=[Conflict.model_validate(row) for row in rows],
         next=rows[-1]["id"] if len(rows) == asked.limit else None,

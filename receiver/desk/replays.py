@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field
 
+from hookonce.receiver.desk.events import is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
 from hookonce.receiver.desk.models import (
     Identifier,
@@ -14,11 +15,12 @@ from hookonce.receiver.desk.models import (
     IdInPath,
     Page,
     Paged,
+    Reference,
     RequestModel,
     ResponseModel,
     Text,
 )
-from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.replay import (
@@ -39,9 +41,9 @@ _TOLD = 5
 
 
 class EventIds(RequestModel):
-    """Events by their ledger ids."""
+    """Events by their ledger ids, or as they are named anywhere else."""
 
-    events: Annotated[list[IdInBody], Field(min_length=1, max_length=REPLAY_BATCH)]
+    events: Annotated[list[Reference], Field(min_length=1, max_length=REPLAY_BATCH)]
 
 
 class SeenEvent(RequestModel):
@@ -109,6 +111,7 @@ class Replayed(ResponseModel):
 
     outcomes: list[ReplayResultModel]
     unknown: list[Identifier]
+    unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
 
 
 class BulkFilter(EventFilter):
@@ -125,6 +128,10 @@ class BulkReplayRequest(RequestModel):
     filter: BulkFilter
     rate: Annotated[float, Field(ge=0.01, le=10_000)] | None = Field(
         None, description="events per second at most"
+    )
+    limit: Identifier | None = Field(None, description="the oldest so many; else all")
+    expected: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="how many one was shown (`/event-counts`); 409 `changed` if more match by now"
     )
 
 
@@ -150,6 +157,8 @@ class BulkReplay(ResponseModel):
     done: int
     dead: int
     open: int
+    last_event: int = Field(description="up to which ledger id it has come, the oldest first")
+    until_event: int
 
     @classmethod
     def of(cls, desk: Desk, bulk: Bulk) -> Self:
@@ -181,22 +190,32 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
         "again": asked.again,
         "seen": {each.event: each.view for each in asked.seen},
     }
+    named = _named(desk, asked.events)
     if asked.dry_run:
         with desk.connection.transaction(force_rollback=True):
-            return _shown(asked.events, event_replays.replay(desk.connection, asked.events, None, **how))
-    return _replayed(desk, asked.events, **how)
+            return _shown(named, event_replays.replay(desk.connection, named.ids, None, **how))
+    return _replayed(desk, named, **how)
 
 
 @action(scope=Scope.REPLAY, audits="release")
 def release(desk: Desk, asked: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
-    return _replayed(desk, asked.events, status=EventStatus.HELD)
+    return _replayed(desk, _named(desk, asked.events), status=EventStatus.HELD)
 
 
 @action(scope=Scope.REPLAY, asks="how many match, and of what", audits="bulk replay")
 def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
-    bulk = bulk_replays.start(desk.connection, asked.filter.wanted, desk.who, asked.rate)
+    with desk.connection.transaction():
+        bulk = bulk_replays.start(
+            desk.connection, asked.filter.wanted, desk.who, asked.rate, limit=asked.limit or 0
+        )
+        if asked.expected is not None and bulk.matched > asked.expected:
+            raise Conflict(
+                f"{bulk.matched} events match by now, and {asked.expected} did when you looked; look again, "
+                "then repeat it",
+                code="changed",
+            )
     return BulkReplay.of(desk, bulk)
 
 
@@ -231,22 +250,43 @@ def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-def _replayed(desk: Desk, ids: list[int], **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
-    outcomes = list(event_replays.replay(desk.connection, ids, desk.who, **how))
+class _Named(NamedTuple):
+    """Events that were named: their ledger ids, and the names that no event has."""
+
+    ids: list[int]
+    unknown: list[str]
+
+
+def _named(desk: Desk, references: Sequence[str]) -> _Named:
+    """Look up what is named; a number is taken as it is. Raises: `Ambiguous`."""
+    found = _Named([], [])
+    for reference in references:
+        try:
+            found.ids.append(int(reference) if is_number(reference) else number_of(desk, reference))
+        except Ambiguous:
+            raise
+        except NotFound:
+            found.unknown.append(reference)
+    return found
+
+
+def _replayed(desk: Desk, named: _Named, **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
+    outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, **how))
     if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
         raise Conflict(_said_of_done(outcomes), code="already_done")
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return _shown(ids, outcomes)
+    return _shown(named, outcomes)
 
 
-def _shown(ids: list[int], results: Iterable[ReplayResult]) -> Replayed:
+def _shown(named: _Named, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = list(results)
     return Replayed(
         outcomes=[
             ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
             for outcome in outcomes
         ],
-        unknown=sorted(set(ids) - {outcome.id for outcome in outcomes}),
+        unknown=sorted(set(named.ids) - {outcome.id for outcome in outcomes}),
+        unknown_names=named.unknown,
     )
 
 
@@ -257,7 +297,7 @@ def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:
         for outcome in outcomes[:_TOLD]
     ]
     more = f" and {len(outcomes) - _TOLD} more" if len(outcomes) > _TOLD else ""
-    return f"already done: {'; '.join(told)}{more}; to run them once more, send `again`: true"
+    return f"already done: {'; '.join(told)}{more}; to run them once more, say so (`--again`, `again`: true)"
 
 
 def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
@@ -269,7 +309,7 @@ def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
 def _bulk(desk: Desk, number: int) -> Bulk:
     bulk = bulk_replays.get(desk.connection, number)
     if bulk is None:
-        raise NotFound(f"there is no bulk replay {number}; `/bulk-replays` lists them")
+        raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
     return bulk
 
 

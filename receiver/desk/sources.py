@@ -6,6 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.providers.kit import registry
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.models import Identifier, Name, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
@@ -133,10 +135,7 @@ def send_test_event(desk: Desk, which: SourcePath, asked: TestEventRequest) -> T
 @action(scope=Scope.READ)
 def list_providers(desk: Desk) -> Providers:
     """List the senders there is a module for."""
-    listed = registry.listing(desk.settings.provider_places)
-    return Providers(
-        data=[ProviderModel(name=one.name, summary=one.summary, origin=one.origin) for one in listed]
-    )
+    return Providers(data=listed_providers(desk.settings))
 
 
 @action(scope=Scope.READ)
@@ -159,15 +158,28 @@ def list_handed_secrets(desk: Desk) -> HandedSecrets:
 def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
     if not handshake_secrets.forget(desk.connection, which.source, desk.who):
-        raise NotFound(f"no secret is kept for '{which.source}'; `/secrets` lists those that are")
+        names = [one.source for one in handshake_secrets.all_kept(desk.connection)]
+        raise NotFound(
+            f"no secret is kept for {which.source!r}{did_you_mean(which.source, names)}; "
+            "`hookonce secrets list` shows those that are"
+        )
 
 
 def source_of(desk: Desk, which: SourcePath) -> Source:
     """Return the source that a path names. Raises `NotFound`."""
     source = desk.settings.sources.get(which.source)
     if source is None:
-        raise NotFound(f"no source is called '{which.source}'; `/sources` lists them")
+        raise NotFound(
+            f"no source is called {which.source!r}{did_you_mean(which.source, desk.settings.sources)}; "
+            "`hookonce sources list` shows all"
+        )
     return source
+
+
+def listed_providers(settings: Settings) -> list[ProviderModel]:
+    """Return the senders there is a module for, which a configuration alone says."""
+    listed = registry.listing(settings.provider_places)
+    return [ProviderModel(name=one.name, summary=one.summary, origin=one.origin) for one in listed]
 
 
 def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:

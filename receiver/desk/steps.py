@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.events import EventPath, Step, event_of
+from hookonce.receiver.desk.events import EventPath, Step, number_of
 from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
@@ -43,10 +43,17 @@ def list_stopped_steps(desk: Desk) -> StoppedSteps:
     return StoppedSteps(data=[Step.model_validate(asdict(step)) for step in found])
 
 
+@action(scope=Scope.READ)
+def list_steps(desk: Desk, which: EventPath) -> Steps:
+    """List the steps of an event."""
+    found = steps.of_event(desk.connection, number_of(desk, which.event), desk.settings.keyring)
+    return Steps(data=[Step.model_validate(asdict(step)) for step in found])
+
+
 @action(scope=Scope.REPLAY, audits="step done")
 def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it anew."""
-    event = event_of(desk, which)
+    event = number_of(desk, which.event)
     step = (event, asked.handler, asked.step)
     try:
         if asked.decision == "done":
@@ -59,11 +66,11 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
         raise Unavailable(str(error), code="key_missing") from None
     now = steps.of_event(desk.connection, event, desk.settings.keyring)
     if not found:
-        is_done = any((each.handler, each.name) == step[1:] for each in now)
-        if is_done:
-            raise Conflict("the step is done already; `forget` would have it done anew", code="step_done")
-        raise NotFound(f"event {event} has no such step; `/events/{{event}}` shows its steps")
+        name = f"step '{asked.step}'"
+        if any((each.handler, each.name) == step[1:] for each in now):
+            detail = f"the {name} is done already; `hookonce steps forget` would have it done anew"
+            raise Conflict(detail, code="step_done")
+        raise NotFound(
+            f"event {which.event} has no {name} of {asked.handler}; `hookonce steps list EVENT` shows them"
+        )
     return Steps(data=[Step.model_validate(asdict(each)) for each in now])
-
-
-OPERATIONS = (list_stopped_steps, decide_step)

@@ -72,6 +72,14 @@ class Client:
         options: dict[str, Any] = {} if body is None else {"json": dict(body)}
         return self._send(method, path, **options) or None
 
+    def download(self, path: str) -> bytes:
+        """Return what the API gives as a file. Raises: `Refused`, `Unreachable`."""
+        answer, content = self._exchange("GET", path, {"headers": {"Accept": "application/octet-stream"}})
+        if answer.ok and answer.headers.get("Content-Type") == "application/octet-stream":
+            return content
+        self._read(answer, content, is_probe=False)
+        raise Refused(f"what answers at {self.url} is no file of an inbox")
+
     def version(self) -> str:
         """Return the version of hookonce that answers there; empty if it does not say."""
         try:
@@ -94,6 +102,11 @@ class Client:
         return ask()
 
     def _send(self, method: str, path: str, *, is_probe: bool = False, **options: Any) -> dict[str, Any]:  # noqa: ANN401
+        return self._read(*self._exchange(method, path, options), is_probe=is_probe)
+
+    def _exchange(
+        self, method: str, path: str, options: Mapping[str, Any]
+    ) -> tuple[requests.Response, bytes]:
         if time.monotonic() - self._used > _IDLE.total_seconds():
             self.close()
         session = self._session = self._session or self._opened()
@@ -124,7 +137,7 @@ class Client:
         if isinstance(found, BaseException):
             self.close()
             raise found
-        return self._read(*found, is_probe=is_probe)
+        return found
 
     def _opened(self) -> requests.Session:
         session = requests.Session()
@@ -196,7 +209,7 @@ class Client:
         is_other = status == requests.codes.not_found and said.startswith(_UNKNOWN_PATH)
         if not is_probe and (is_other or status == requests.codes.unprocessable_entity):
             said += f" (hookonce {self.version() or 'of another version'} answers there)"
-        return Refused(f"{self.url}: {said} ({status})", code)
+        return Refused(f"{self.url}: {said} ({status})", code, "" if is_other else said)
 
 
 def pause(number: int, wait: timedelta = timedelta(0)) -> timedelta:

@@ -24,11 +24,15 @@ class BadProfiles(RemoteError):  # noqa: N818  a state of the world
 
 
 class Refused(RemoteError):  # noqa: N818  an answer
-    """The other end has answered, and would say the same again; `code` is its word for it, of an inbox."""
+    """The other end has answered, and would say the same again; `code` is its word for it, of an inbox.
 
-    def __init__(self, text: str, code: str = "") -> None:
+    `said` is what an inbox said, word for word, where it has understood what was asked of it.
+    """
+
+    def __init__(self, text: str, code: str = "", said: str = "") -> None:
         super().__init__(text)
         self.code = code
+        self.said = said
 
 
 class Unreachable(RemoteError):  # noqa: N818  an answer

@@ -146,21 +146,22 @@ def test_dead_events_are_grouped_by_cause(hookonce, stored, ledger):
 
 
 @pytest.mark.usefixtures("inbox")
-def test_event_is_shown_with_its_runs_and_errors_before_the_body(hookonce, stored, ledger):
+def test_event_is_shown_with_the_error_last_and_the_body_on_demand(hookonce, stored, ledger):
     number = stored("evt_1", status="dead", body=b'{"n": 1}', runs=[("shop.credit", "dead", 2)])
     ledger.execute(
         f"{FAILED} VALUES (%s, 'shop.credit', 1, 2, 'boom')",
         [number],
     )
 
-    lines = hookonce("events", "show", number).lines
+    lines = hookonce("events", "show", number, "--body").lines
 
     order = [
         next(i for i, line in enumerate(lines) if text in line)
-        for text in ("shop.credit  dead", "boom", '"n": 1')
+        for text in ('"n": 1', "shop.credit  dead", "boom")
     ]
     assert order == sorted(order)
     assert lines[0] == f"event        {number}  dead"
+    assert "body         8 bytes, 1 headers; --body shows them" in hookonce("events", "show", number).lines
 
 
 @pytest.mark.usefixtures("inbox")

@@ -130,10 +130,9 @@ def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
     shown = hookonce("events", "show", "1")
     failures = hookonce("events", "show", "1", "--json").documents[0]["failures"]
 
-    begin = shown.lines.index("attempt 1 of app.credit, cycle 1:")
-    assert shown.lines[begin + 1 : begin + 3] == ["Traceback", "  boom\\x1b[2J"]
-    repeated = "attempt 2 of app.credit, cycle 1: the same traceback as attempt 1 of app.credit, cycle 1"
-    assert begin < shown.lines.index(repeated) < shown.lines.index("delivery")
+    begin = shown.lines.index("attempt 2 of app.credit:")
+    assert shown.lines[begin + 1 :] == ["Traceback", "  boom\\x1b[2J"]
+    assert "attempt 1 of app.credit:" not in shown.lines
     assert [failure["traceback"] for failure in failures] == ["Traceback\n  boom\x1b[2J\n"] * 2 + [None]
 
 
@@ -152,7 +151,9 @@ def test_event_shows_a_body_that_is_no_text_as_base64_and_raw_as_it_came(hookonc
 
     assert hookonce("events", "show", number, "--raw").out == body
     assert base64.b64decode(hookonce("events", "show", number, "--json").documents[0]["body_b64"]) == body
-    assert "4 bytes that are not text; --raw writes them" in hookonce("events", "show", number).lines
+    assert (
+        "4 bytes that are not text; --raw writes them" in hookonce("events", "show", number, "--body").lines
+    )
 
 
 @pytest.mark.parametrize("reference", ["7", "9" * 30, "stripe:evt_0", "nonsense", "stripe:a\0b"])

@@ -11,6 +11,7 @@ from hookonce.receiver.cli.output import exits as exit_codes
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.desk.refusals import Conflict, NotConfigured, Unavailable
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -94,16 +95,19 @@ def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
         Ambiguous,
         BadAddress,
         ConfigError,
+        Conflict,
         EmbeddedError,
         HandlerError,
         KeyMissing,
         LedgerLocked,
         LedgerUnavailable,
         NoProfile,
+        NotConfigured,
         NotFound,
         RemoteError,
         SchemaBehind,
         Tampered,
+        Unavailable,
         psycopg.OperationalError,
         psycopg.errors.InsufficientPrivilege,
         sqlalchemy.exc.OperationalError,

@@ -5,7 +5,7 @@ import click
 import pytest
 from rich.console import Console
 
-from hookonce.receiver.cli import COMMANDS, GROUPS, cli
+from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli
 from hookonce.receiver.cli.output import rich_tables, tables
 from tests.support.for_each import for_each
 
@@ -51,16 +51,26 @@ def test_no_color_holds_for_lines_on_a_terminal(hookonce, monkeypatch, said, is_
 
 
 def test_every_command_is_in_one_group_of_the_help():
-    grouped = [name for names in GROUPS.values() for name in names]
+    grouped = [name for groups in (SHOWN, FURTHER) for names in groups.values() for name in names]
 
-    assert sorted(grouped) == sorted(COMMANDS)
+    assert sorted([*grouped, "help"]) == sorted(COMMANDS)
+    assert COMMANDS.keys() >= AT_A_DISTANCE
 
 
-def test_help_is_grouped_and_ends_with_examples(hookonce):
+def test_help_shows_twelve_commands_by_what_people_come_for_and_ends_with_examples(hookonce):
     lines = hookonce("--help").lines
 
-    assert [line[:-1] for line in lines if line.rstrip(":") in GROUPS] == list(GROUPS)
+    assert [line[:-1] for line in lines if line.rstrip(":") in SHOWN] == list(SHOWN)
+    assert sum(map(len, SHOWN.values())) == 12
     assert lines[lines.index("  Examples:") + 1].strip().startswith("hookonce init")
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 42
+
+
+def test_all_commands_are_one_level_down(hookonce):
+    lines = hookonce("help").lines
+
+    assert {line.split()[0] for line in lines if line[:2] == "  " != line[2:4]} == COMMANDS.keys() - {"help"}
     assert max(map(len, lines)) <= 80
 
 
@@ -78,12 +88,12 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
         found.make_context("hookonce", words)
 
 
-@pytest.mark.parametrize("name", ["breakers", "limits"])
-def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name):
+@pytest.mark.parametrize(("name", "shown"), [("rates", "hookonce stats"), ("breaker", "hookonce breakers")])
+def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, shown):
     ran = hookonce(name)
 
     assert ran.code == 2
-    assert f"no command is called '{name}': `hookonce stats` says what holds handlers up" in ran.err
+    assert f"no command is called '{name}': `{shown}`" in ran.err
     assert "did you mean" not in ran.err
 
 

@@ -66,7 +66,7 @@ def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
     counted = hookonce("stats", "--json").documents[0]["secrets"]
 
     assert [(row["slot"], row["count"]) for row in rows["stripe"]] == [(1, 5), (2, 1)]
-    assert rows["github"] == [{"slot": 1, "count": None, "last_used": None}]
+    assert rows["github"] == [{"slot": 1, "count": 0, "last_used": None}]
     assert [(row["source"], row["slot"], row["count"]) for row in counted] == [
         ("stripe", 1, 5),
         ("stripe", 2, 1),

@@ -29,12 +29,8 @@ def caught(function, argument):
         return error
 
 
-def failure(frames=None, text=None):
-    return {"frames": frames, "traceback": text, "unreadable": None}
-
-
 def test_own_frames_are_open_libraries_folded_and_the_error_last():
-    lines = [click.unstyle(line) for line in tracebacks.lines(failure(captured(raised("no"))))]
+    lines = [click.unstyle(line) for line in tracebacks.lines(captured(raised("no")), None)]
 
     (folded,) = [line for line in lines if line.endswith(" frames in json")]
     number = read.__code__.co_firstlineno
@@ -61,21 +57,21 @@ def test_frames_of_a_library_between_own_ones_are_one_line():
     def split(text):
         return shlex.split(text)
 
-    lines = [click.unstyle(line) for line in tracebacks.lines(failure(captured(caught(split, 7))))]
+    lines = [click.unstyle(line) for line in tracebacks.lines(captured(caught(split, 7)), None)]
 
     (folded,) = [line for line in lines if "frame" in line]
     assert folded.endswith(" frames in shlex")
 
 
 def test_traceback_has_colours_and_nothing_that_a_terminal_would_obey():
-    text = "\n".join(tracebacks.lines(failure(captured(raised("no")))))
+    text = "\n".join(tracebacks.lines(captured(raised("no")), None))
 
     assert "\x1b[31m" in text
     assert set(re.findall(r"\x1b\[[0-9;]*(.)", text)) == {"m"}
 
 
 def test_text_of_a_version_before_is_shown_as_it_is():
-    assert tracebacks.lines(failure(text="Traceback:\n  key abc\x1b[2J\n")) == [
+    assert tracebacks.lines(None, "Traceback:\n  key abc\x1b[2J\n") == [
         "Traceback:",
         "  key abc\\x1b[2J",
     ]

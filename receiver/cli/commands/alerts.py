@@ -1,12 +1,13 @@
 """`hookonce alerts`: what is wrong, and whether anybody would hear of it."""
 
+from functools import partial
+
 import click
 
-from hookonce.receiver.cli.connections import configured, ledger, notify_workers
+from hookonce.receiver.cli.desk import desk, rows
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.ledger import alerts as ledger_alerts
-from hookonce.receiver.monitoring import alert_events
+from hookonce.receiver.desk.history import AlertsQuery, send_test_alert
+from hookonce.receiver.desk.history import list_alerts as list_alerts_
 
 
 @click.group()
@@ -20,31 +21,22 @@ def alerts() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_alerts(limit: int, *, is_all: bool, as_json: bool) -> None:
     """List open alerts, the longest first. With --all every one, the newest first."""
-    with ledger() as connection:
-        found = (
-            ledger_alerts.all_alerts(connection, limit) if is_all else ledger_alerts.open_alerts(connection)
-        )
+    with desk() as here:
+        found = list(rows(here, list_alerts_, partial(AlertsQuery, state="all" if is_all else "open"), limit))
     if as_json:
         for alert in found:
-            print_json(alert._asdict())
+            print_json(alert.model_dump())
         return
-    if not found:
-        click.echo("no alert is open" if not is_all else "there was no alert", err=True)
-        return
-    show(("id", "kind", "subject", "since", "ended", "what"), [_row(alert) for alert in found])
+    show(
+        ("id", "kind", "subject", "since", "ended", "what"),
+        [(a.id, a.kind, a.subject or None, a.since, a.ended_at, a.detail) for a in found],
+        empty="there was no alert" if is_all else "no alert is open",
+    )
 
 
 @alerts.command("test")
-def send_test() -> None:
+def test() -> None:
     """Send a test alert to every URL in [alerts] urls. It goes the way of a real one."""
-    settings = configured()
-    if not settings.alerts.are_sent:
-        raise ConfigError(["[alerts] has no urls, so nobody hears of an alert; name where to POST them"])
-    with ledger(settings) as connection:
-        number = alert_events.send_test(connection, settings.keyring)
-    notify_workers(settings)
+    with desk() as here:
+        number = here.ask(send_test_alert).event
     click.echo(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
-
-
-def _row(alert: ledger_alerts.Alert) -> list[object]:
-    return [alert.id, alert.kind, alert.subject or None, alert.since, alert.ended_at, alert.detail]

@@ -1,21 +1,19 @@
 """`hookonce handlers`: what workers say they can do, and how it fares."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.ledger import handlers as known
-from hookonce.receiver.ledger import pauses
+from hookonce.receiver.desk.pauses import Handler
+from hookonce.receiver.desk.pauses import list_handlers as list_handlers_
 from hookonce.receiver.ledger.handlers import HandlerLimits
-from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.stats import batch_figures
 
 
 @click.group()
@@ -31,9 +29,8 @@ def list_handlers(*, as_json: bool) -> None:
     Workers say at their start, and now and then, which handlers they have: nobody else can tell. One that no worker
     names any more is listed for another day.
     """
-    configured()
-    with ledger() as connection:
-        documents = _documents(connection)
+    with desk() as here:
+        documents = [each for handler in here.ask(list_handlers_).data for each in _documents(handler)]
     if as_json:
         for document in documents:
             print_json(document)
@@ -48,34 +45,27 @@ def list_handlers(*, as_json: bool) -> None:
 _PAUSED_BY: Final = {None: "", "person": " (paused)", "breaker": " (stopped by its breaker)"}
 
 
-def _documents(connection: psycopg.Connection) -> list[dict[str, Any]]:
-    """Return one object for each pattern of each handler."""
-    stats = {each.handler: each for each in handler_stats.handlers(connection)}
-    paused = pauses.by_handler(connection)
-    in_batches = batch_figures.figures(connection)
-    documents = []
-    for each in known.known_handlers(connection):
-        recent = stats.get(each.handler)
-        documents.append(
-            {
-                "handler": each.handler,
-                "place": each.place,
-                "pattern": each.pattern,
-                "batch": each.batch,
-                "batch_size": in_batches[each.handler].size if each.handler in in_batches else None,
-                "attempts": each.attempts,
-                "timeout_seconds": each.timeout.total_seconds(),
-                **asdict(each.limits),
-                "paused": each.handler in paused,
-                "paused_by": paused[each.handler].by if each.handler in paused else None,
-                "done": recent.done if recent else 0,
-                "open": recent.open if recent else 0,
-                "dead": recent.dead if recent else 0,
-                "latest_run": recent.latest if recent else None,
-                "announced_at": each.announced_at,
-            }
-        )
-    return documents
+def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
+    """Yield one object for each pattern of a handler."""
+    limits = handler.limits.model_dump() if handler.limits else asdict(HandlerLimits())
+    for each in handler.takes:
+        yield {
+            "handler": handler.name,
+            "place": each.place,
+            "pattern": each.pattern,
+            "batch": each.batch,
+            "batch_size": handler.batches.size if handler.batches else None,
+            "attempts": each.attempts,
+            "timeout_seconds": each.timeout_seconds,
+            **limits,
+            "paused": handler.is_paused,
+            "paused_by": handler.paused_by,
+            "done": handler.done,
+            "open": handler.open,
+            "dead": handler.dead,
+            "latest_run": handler.latest_run,
+            "announced_at": each.announced_at,
+        }
 
 
 def _row(document: dict[str, Any]) -> list[object]:

@@ -3,17 +3,19 @@
 from difflib import get_close_matches
 
 import click
-import psycopg
 
-from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.ledger import pauses, reasons
+from hookonce.receiver.desk.pauses import PausePath, list_handlers, list_pauses
+from hookonce.receiver.desk.pauses import pause as pause_action
+from hookonce.receiver.desk.pauses import resume as resume_action
+from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.sources import list_sources
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.reasons import HANDLER, SOURCE
 
 _IS_A_TYPO = 0.8
@@ -28,11 +30,11 @@ _KIND = click.option(
 @_KIND
 def pause(name: str, kind: str | None) -> None:
     """Let the runs of a source, or of a handler, wait until `hookonce resume`. Deliveries are still taken in."""
-    settings = configured()
-    with ledger(settings) as connection:
-        kind = kind_of(connection, settings, name, kind)
-        changed = pauses.pause(connection, kind, name, operator())
-    click.echo(f"{kind} {clean(name)} is paused{'' if changed else ' already'}", err=True)
+    with desk() as here:
+        kind = kind_of(here, name, kind)
+        was_paused = (kind, name) in _paused(here)
+        here.ask(pause_action, which=asking(PausePath, kind=kind, name=name))
+    click.echo(f"{kind} {clean(name)} is paused{' already' if was_paused else ''}", err=True)
 
 
 @click.command()
@@ -40,27 +42,30 @@ def pause(name: str, kind: str | None) -> None:
 @_KIND
 def resume(name: str, kind: str | None) -> None:
     """Go on with a paused source or handler: what waited is due at once, retries included."""
-    settings = configured()
-    with ledger(settings) as connection:
-        paused = [each.kind for each in pauses.paused(connection) if each.name == name]
-        kind = kind or (paused[0] if len(paused) == 1 else kind_of(connection, settings, name, None))
-        changed = pauses.resume(connection, kind, name, operator())
-    notify_workers(settings)
-    click.echo(f"{kind} {clean(name)} {'goes on' if changed else 'was not paused'}", err=True)
+    with desk() as here:
+        paused = [each for each, named in _paused(here) if named == name]
+        kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))
+        if kind in paused:
+            here.ask(resume_action, which=asking(PausePath, kind=kind, name=name))
+    click.echo(f"{kind} {clean(name)} {'goes on' if kind in paused else 'was not paused'}", err=True)
 
 
-def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind: str | None) -> str:
+def _paused(here: Asks) -> list[tuple[str, str]]:
+    return [(each.kind, each.name) for each in here.ask(list_pauses).data]
+
+
+def kind_of(here: Asks, name: str, kind: str | None) -> str:
     """Return of which kind a name is; `kind` settles it. Raises: `NotFound`.
 
     A handler may be paused before it has run: a dotted name that resembles none is taken at its word, with a warning,
     and with `--kind handler` any name is.
     """
-    known_sources = local_sources.sources(settings)
+    known_sources = {each.name for each in here.ask(list_sources).data}
     of_rows = [each for each in reasons.OF_ROWS if kind in {None, each.kind}]
     for each in of_rows:
         if each.may_be(name, known_sources):
             return each.kind
-    known = pauses.handlers(connection)
+    known = [each.name for each in here.ask(list_handlers).data]
     is_for_handler = kind in {None, HANDLER.kind}
     if is_for_handler and name in known:
         return HANDLER.kind

@@ -1,11 +1,12 @@
 """`hookonce rejected` and `hookonce conflicts`: what was refused, and what came twice with two bodies."""
 
 from datetime import datetime
+from functools import partial
 
 import click
 
 from hookonce.providers import Reason
-from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.desk import desk, rows
 from hookonce.receiver.cli.options.event_options import (
     AS_JSON,
     LIMIT,
@@ -16,8 +17,9 @@ from hookonce.receiver.cli.options.event_options import (
     require_span,
 )
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.ledger.queries.rejected import conflicts as find_conflicts
-from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
+from hookonce.receiver.desk.rejected import ConflictsQuery, RejectedQuery
+from hookonce.receiver.desk.rejected import list_conflicts as list_conflicts_
+from hookonce.receiver.desk.rejected import list_rejected as list_rejected_
 
 
 @click.group()
@@ -45,22 +47,21 @@ def list_rejected(  # noqa: PLR0913  its options
 ) -> None:
     """List rejected deliveries, newest first."""
     require_span(since, until)
-    settings = configured()
-    with ledger(settings) as connection:
-        wanted = {"source": source, "reason": reason, "since": since, "until": until}
-        rows = list(rejected_deliveries(connection, settings.keyring, **wanted, limit=limit))  # type: ignore[arg-type]
+    asked = partial(
+        RejectedQuery, source=source, reason=Reason(reason) if reason else None, since=since, until=until
+    )
+    with desk() as here:
+        found = list(rows(here, list_rejected_, asked, limit))
     if as_json:
-        for row in rows:
-            row["body_prefix"] = row["body_prefix"].decode(errors="replace")
-            print_json(row)
+        for row in found:
+            print_json(row.model_dump())
         return
-    columns = ("rejected_at", "source", "reason", "detail")
     show(
-        [name.replace("_", " ") for name in columns],
-        [[row[name] for name in columns] for row in rows],
+        ("rejected at", "source", "reason", "detail"),
+        [(row.rejected_at, row.source, row.reason, row.detail) for row in found],
         empty="nothing was rejected, as far as these options go; `hookonce stats` counts all",
     )
-    if not rows:
+    if not found:
         doubt(source)
 
 
@@ -80,15 +81,16 @@ def list_conflicts(
 ) -> None:
     """List the other bodies, newest first. The ledger's row keeps the body that came first."""
     require_span(since, until)
-    with ledger() as connection:
-        rows = list(find_conflicts(connection, source, since, limit, until=until))
+    asked = partial(ConflictsQuery, source=source, since=since, until=until)
+    with desk() as here:
+        found = list(rows(here, list_conflicts_, asked, limit))
     if as_json:
-        for row in rows:
-            print_json(row)
+        for row in found:
+            print_json(row.model_dump())
         return
     columns = ("event", "source", "event_id", "type", "first_at", "last_at", "deliveries", "bytes")
     show(
         [name.replace("_", " ") for name in columns],
-        [[row[name] for name in columns] for row in rows],
+        [[getattr(row, name) for name in columns] for row in found],
         empty="no event came with two bodies",
     )

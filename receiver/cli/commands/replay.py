@@ -2,31 +2,28 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import click
 import psycopg
 
-from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
+from hookonce.receiver.cli.commands.bulk_replays import list_replays
+from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, chosen, doubt
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.output.tables import clean, print_json, show
-from hookonce.receiver.cli.replay import named
+from hookonce.receiver.cli.replay import distant, named, question
 from hookonce.receiver.cli.replay.bulk import DRIVER, BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import bulk as bulk_replays
 from hookonce.receiver.ledger.replay.bulk import Bulk
-
-_KINDS = 8
-"""Kinds of events named before the question; more are summed up."""
 
 
 @click.command(
@@ -48,6 +45,7 @@ _KINDS = 8
     help="Do this step of its handlers anew; may be repeated.",
 )
 @click.option("--again", is_flag=True, help="Also what is done: its handlers run once more.")
+@click.option("--seen", metavar="VIEW", help="With --again: only if what is done is what was shown.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
@@ -76,17 +74,22 @@ def replay(  # options
     """
     wanted = chosen(options)
     _require_sense(references, wanted, number, options, listing=listing)
-    settings = configured()
-    with ledger(settings) as connection:
-        if listing:
-            _list(connection, as_json=as_json)
-        elif references:
+    if listing:
+        with desk() as here:
+            list_replays(here, as_json=as_json)
+    elif references:
+        with desk() as here:
             if options["dry_run"]:
-                named.preview(settings, connection, references, as_json=as_json)
+                named.preview(here, references, as_json=as_json)
             else:
-                how = named.How(options["forget"], options["again"], as_json=as_json)
-                named.replay(settings, connection, references, how)
-        else:
+                how = named.How(options["forget"], options["again"], options["seen"], as_json=as_json)
+                named.replay(here, references, how)
+    elif at():
+        with desk() as here:
+            distant.replay(here, wanted, number, options, as_json=as_json)
+    else:
+        settings = configured()
+        with ledger(settings) as connection:
             bulk = (
                 _start_bulk_replay(connection, wanted, options, as_json=as_json)
                 if number is None
@@ -118,6 +121,8 @@ def _require_sense(
         raise click.UsageError(
             "--forget-step is for events that are named by ID: it does again what was done"
         )
+    if options["seen"] and not options["again"]:
+        raise click.UsageError("--seen says which runs may run --again; add that")
     if options["again"] and not references:
         raise click.UsageError(
             "--again is for events that are named by ID; choose what is done with --status done"
@@ -133,44 +138,18 @@ def _start_bulk_replay(
 ) -> Bulk | None:
     """Say what matches, ask, and begin; None where nothing is to be done."""
     kinds = bulk_replays.counts(connection, wanted)
-    matching = sum(count for _, _, count in kinds)
-    if not matching:
+    if not kinds:
         doubt(wanted.source)
-    chosen_ = min(matching, options["limit"] or matching)
-    text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
-    if chosen_ < matching:
-        text += f", the oldest {chosen_} of them are chosen"
-    if options["dry_run"]:
-        _show(kinds, as_json=as_json)
-        click.echo(f"{text}; nothing was replayed", err=True)
+    chosen = question.ask(kinds, options, as_json=as_json)
+    if chosen is None:
         return None
-    if not matching:
-        click.echo(f"{text}; nothing to do", err=True)
-        return None
-    _ask(text, kinds, chosen_, yes=options["yes"])
-    return bulk_replays.start(
-        connection, wanted, operator(), options["rate"], limit=options["limit"], driver=DRIVER
-    )
-
-
-def _show(kinds: Sequence[tuple[str, str, int]], *, as_json: bool) -> None:
-    if not as_json:
-        show(("type", "status", "events"), kinds)
-        return
-    for kind, status, count in kinds:
-        print_json({"type": kind, "status": status, "events": count})
-
-
-def _ask(text: str, kinds: Sequence[tuple[str, str, int]], chosen_: int, *, yes: bool) -> None:
-    click.echo(text, err=True)
-    for kind, status, count in kinds[:_KINDS]:
-        click.echo(f"  {count:>8}  {status:<8}  {clean(kind)}", err=True)
-    if len(kinds) > _KINDS:
-        click.echo(f"  {sum(count for _, _, count in kinds[_KINDS:]):>8}  of other kinds", err=True)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"{text}; add --yes to replay them without being asked")
-        click.confirm(f"replay {chosen_}?", abort=True, err=True)
+    with connection.transaction():
+        bulk = bulk_replays.start(
+            connection, wanted, operator(), options["rate"], limit=options["limit"], driver=DRIVER
+        )
+        if bulk.matched > chosen:
+            raise click.ClickException(question.has_grown(bulk.matched, chosen))
+    return bulk
 
 
 def _resume_bulk_replay(connection: psycopg.Connection, number: int, options: dict[str, Any]) -> Bulk | None:
@@ -201,33 +180,3 @@ def _replay_all(
         sys.exit(report.exit)
     if driver.progress.dead:
         sys.exit(Exit.PARTIAL)
-
-
-def _list(connection: psycopg.Connection, *, as_json: bool) -> None:
-    found = bulk_replays.listing(connection)
-    if as_json:
-        for bulk in found:
-            print_json(asdict(bulk))
-        return
-    columns = ("number", "by", "started", "ended", "matched", "replayed", "left alone", "complete", "of")
-    show(
-        columns,
-        [
-            (
-                b.id,
-                b.who,
-                b.started_at,
-                b.ended_at,
-                b.matched,
-                b.replayed,
-                b.left_alone,
-                b.is_complete,
-                _progress(b),
-            )
-            for b in found
-        ],
-    )
-
-
-def _progress(bulk: Bulk) -> str:
-    return ", ".join(f"{name} {value}" for name, value in bulk.filter.items())

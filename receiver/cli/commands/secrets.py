@@ -1,12 +1,14 @@
 """`hookonce secrets`: what senders handed out themselves. A secret is printed only if that is asked for."""
 
+from typing import Any
+
 import click
 
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.connections import configured, ledger, operator
-from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.output.tables import clean, print_json, show
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.desk.sources import SourcePath, forget_handed_secret, list_handed_secrets
 from hookonce.receiver.ledger import handshake_secrets
 
 
@@ -24,19 +26,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
     One is `in use` where the source has no configured secret. To go on with one for good, put it into the
     configuration: in use or not, it was the first to come, and anyone who knows the URL could have sent it.
     """
-    settings = configured()
-    known = local_sources.sources(settings)
-    with ledger(settings) as connection:
-        kept = handshake_secrets.all_kept(connection, settings.keyring)
-    documents = [
-        {
-            "source": one.source,
-            "handed_at": one.at,
-            "in_use": one.source in known and not known[one.source].secrets,
-            "secret": one.secret if is_shown else None,
-        }
-        for one in kept
-    ]
+    documents = _kept_here() if is_shown else _kept()
     if as_json:
         for document in documents:
             print_json(document)
@@ -54,8 +44,31 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
 @click.argument("source")
 def forget(source: str) -> None:
     """Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited."""
-    with ledger() as connection:
-        if not handshake_secrets.forget(connection, source, operator()):
-            names = [one.source for one in handshake_secrets.all_kept(connection)]
-            raise NotFound(f"no secret is kept for {source!r}{did_you_mean(source, names)}")
+    with desk() as here:
+        here.ask(forget_handed_secret, which=asking(SourcePath, source=source))
     click.echo(f"forgot the secret of {clean(source)}; the next one that is handed out is kept", err=True)
+
+
+def _kept() -> list[dict[str, Any]]:
+    with desk() as here:
+        return [
+            {"source": one.source, "handed_at": one.handed_at, "in_use": one.is_in_use, "secret": None}
+            for one in here.ask(list_handed_secrets).data
+        ]
+
+
+def _kept_here() -> list[dict[str, Any]]:
+    """Return them with the secrets themselves, which leave no machine but the one that has the ledger."""
+    settings = configured()
+    known = local_sources.sources(settings)
+    with ledger(settings) as connection:
+        kept = handshake_secrets.all_kept(connection, settings.keyring)
+    return [
+        {
+            "source": one.source,
+            "handed_at": one.at,
+            "in_use": one.source in known and not known[one.source].secrets,
+            "secret": one.secret,
+        }
+        for one in kept
+    ]

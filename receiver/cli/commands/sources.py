@@ -1,36 +1,24 @@
 """`hookonce sources` and `hookonce providers`: who may send, and who could. No secret is ever printed."""
 
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import psycopg
 
-from hookonce.providers.kit import registry
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.connections import at, configured
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.tables import cell, print_json, show
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger import handshake_secrets, pauses
+from hookonce.receiver.desk.sources import ProviderModel, SourceModel, listed_providers
+from hookonce.receiver.desk.sources import list_providers as list_providers_
+from hookonce.receiver.desk.sources import list_sources as list_sources_
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
-from hookonce.receiver.ledger.stats import totals
 from hookonce.receiver.source import Source
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What the ledger knows of sources; `used`: source → slot → how often, and when last."""
-
-    paused: AbstractSet[str]
-    handed: AbstractSet[str]
-    used: Mapping[str, Mapping[int, tuple[int, datetime]]]
 
 
 @click.group()
@@ -48,21 +36,7 @@ def list_sources(*, as_json: bool) -> None:
     Secrets are numbered in the configuration's order, and used by verifying a delivery. What the ledger knows
     is left open while the database is away.
     """
-    settings = configured()
-    known = _known(settings)
-    listed = sorted(local_sources.sources(settings).items())
-    documents: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "provider": source.provider.name,
-            "url": f"{source.public_url or local_sources.base_url(settings)}/hooks/{name}",
-            "secrets": _slots(source, known),
-            "handed_out": None if known is None else name in known.handed,
-            "repeats": source.repeats,
-            "paused": None if known is None else name in known.paused,
-        }
-        for name, source in listed
-    ]
+    documents = _documents()
     if as_json:
         for document in documents:
             print_json(document)
@@ -84,7 +58,7 @@ def providers() -> None:
 @_JSON
 def list_providers(*, as_json: bool) -> None:
     """List providers with a line on each. Those of [receiver] providers and installed ones are among them."""
-    listed = registry.listing(configured().provider_places)
+    listed = _providers()
     if as_json:
         for one in listed:
             print_json({"name": one.name, "summary": one.summary, "origin": one.origin})
@@ -92,19 +66,11 @@ def list_providers(*, as_json: bool) -> None:
     show(("name", "summary"), [(one.name, one.summary) for one in listed])
 
 
-def _slots(source: Source, known: _Known | None) -> list[dict[str, Any]]:
-    """Return how often each secret of a source verified a delivery, also for a place that once had one.
-
-    None where that is not known: without the database, and of a secret that is the only one.
-    """
-    used = {} if known is None else known.used.get(source.name, {})
-    slots = sorted({*range(1, len(source.secrets) + 1), *used})
-    uncounted = (None if known is None or len(slots) == 1 else 0, None)
-    return [
-        {"slot": slot, "count": count, "last_used": last}
-        for slot in slots
-        for count, last in (used.get(slot, uncounted),)
-    ]
+def _providers() -> Sequence[ProviderModel]:
+    if at():
+        with desk() as here:
+            return here.ask(list_providers_).data
+    return listed_providers(configured())  # what there is a module for needs no ledger
 
 
 def _describe_slots(slots: list[dict[str, Any]]) -> str:
@@ -117,13 +83,37 @@ def _describe_slots(slots: list[dict[str, Any]]) -> str:
     return "; ".join(parts) or str(len(slots))
 
 
-def _known(settings: Settings) -> _Known | None:
+def _documents() -> list[dict[str, Any]]:
+    """Return the sources; while the database is away, what the configuration says of them."""
     try:
-        with ledger(settings) as connection:
-            return _Known(
-                paused=pauses.sources(connection),
-                handed={one.source for one in handshake_secrets.all_kept(connection)},
-                used=totals.secrets(connection),
-            )
+        with desk() as here:
+            found = [_document(each) for each in here.ask(list_sources_).data]
     except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
-        return None
+        found = [_undocumented(each) for _, each in sorted(local_sources.sources(configured()).items())]
+    base = "" if at() else local_sources.base_url(configured())
+    return [each | {"url": base * each["url"].startswith("/") + each["url"]} for each in found]
+
+
+def _document(source: SourceModel) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "provider": source.provider,
+        "url": source.url,
+        "secrets": [slot.model_dump(exclude={"is_configured"}) for slot in source.secrets],
+        "handed_out": source.has_handed_out_secret,
+        "repeats": source.repeats,
+        "paused": source.is_paused,
+    }
+
+
+def _undocumented(source: Source) -> dict[str, Any]:
+    slots = range(1, len(source.secrets) + 1)
+    return {
+        "name": source.name,
+        "provider": source.provider.name,
+        "url": f"{source.public_url}/hooks/{source.name}",
+        "secrets": [{"slot": slot, "count": None, "last_used": None} for slot in slots],
+        "handed_out": None,
+        "repeats": source.repeats,
+        "paused": None,
+    }

@@ -1,29 +1,17 @@
 """`hookonce stats`: the numbers of the inbox at a glance."""
 
 import textwrap
-from collections import Counter
 from typing import Any
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
-from hookonce.receiver.ledger import alerts, pauses
-from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import (
-    backlog,
-    batch_figures,
-    event_accounts,
-    event_counts,
-    totals,
-    worker_slots,
-)
-from hookonce.receiver.redis.client import RedisUnavailable, connect
-from hookonce.receiver.redis.work_queue import WorkQueue
+from hookonce.receiver.desk.maintenance import get_stats
+from hookonce.receiver.ledger.stats import event_counts
 
 
 @click.command()
@@ -31,14 +19,11 @@ from hookonce.receiver.redis.work_queue import WorkQueue
 @click.option("--recount", is_flag=True, help="Count the whole ledger afresh, as after changes by hand.")
 def stats(*, as_json: bool, recount: bool) -> None:
     """Count events by source and status, rejected deliveries by reason, uses of secrets; say what waits."""
-    settings = configured()
-    with ledger(settings) as connection:
-        if recount:
+    if recount:
+        with ledger() as connection:
             event_counts.recount(connection)
-        with connection.transaction():  # so that what adds up in the ledger adds up here
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            numbers = _ledger(connection)
-    numbers["notifications_pending"] = _pending(settings.redis_url)
+    with desk() as here:
+        numbers = here.ask(get_stats).model_dump()
     if as_json:
         print_json(numbers)
         return
@@ -119,70 +104,3 @@ def _show_handlers(numbers: dict[str, Any]) -> None:
         )
         text = f"{row['events']} events in {row['batches']}, halved {row['halvings']} times{left}"
         _line("batches", f"{row['handler']}: {text}{': ' + row['error'] if row['error'] else ''}")
-
-
-def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
-    events = totals.events_by_status(connection)
-    gone = event_accounts.gone(connection).values()
-    by_status = Counter[str]()
-    for _, status, n in events:
-        by_status[status] += n
-    account = {**by_status, "pruned": sum(g.pruned for g in gone), "erased": sum(g.erased for g in gone)}
-    replayed = sum(g.replayed.total() for g in gone)
-    return {
-        "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
-        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
-        "dead": sum(n for _, status, n in events if status == EventStatus.DEAD),
-        "held": sum(n for _, status, n in events if status == EventStatus.HELD),
-        "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
-        "conflicts": totals.conflicts(connection),
-        "rejected": [
-            {"source": source, "reason": reason, "count": n}
-            for source, reason, n in totals.rejections(connection)
-        ],
-        "secrets": [
-            {"source": source, "slot": slot, "count": n, "last_used": last}
-            for source, slots in totals.secrets(connection).items()
-            for slot, (n, last) in slots.items()
-        ],
-        "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
-        "workers": [
-            {
-                "name": each.name,
-                "slots": each.slots,
-                "busy": each.busy,
-                "lost": each.lost,
-                "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
-            }
-            for each in worker_slots.workers(connection)
-        ],
-        "suspects": worker_slots.suspects(connection),
-        "long_transactions": [
-            {"handler": each.handler, "event": each.event, "seconds": round(each.open_for.total_seconds(), 1)}
-            for each in worker_slots.long_transactions(connection)
-        ],
-        "waiting_for_limit": limit_gate.waiting(connection),
-        "rate_delay_seconds": {
-            handler: round(delay.total_seconds(), 1)
-            for handler, delay in limit_gate.delays(connection).items()
-        },
-        "breakers": [each._asdict() for each in breakers.breakers(connection)],
-        "batches": [
-            {"handler": handler, **each._asdict()}
-            for handler, each in batch_figures.figures(connection).items()
-        ],
-        "paused": [
-            {"kind": each.kind, "name": each.name, "by": each.by, "since": each.since}
-            for each in pauses.paused(connection)
-        ],
-    }
-
-
-def _pending(url: str) -> int | None:
-    if not url:
-        return None
-    try:
-        with connect(url) as client:
-            return WorkQueue(client).pending()
-    except RedisUnavailable:
-        return None

@@ -1,20 +1,19 @@
 """`hookonce steps`: parts of handlers that are done once per event, and those that wait for a person."""
 
 import json
-from dataclasses import asdict
+from typing import Any
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import configured, ledger, operator
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.steps import print_steps
-from hookonce.receiver.cli.output.tables import clean, print_json
-from hookonce.receiver.ledger import steps as ledger_steps
-from hookonce.receiver.ledger.queries import event_lookup
-from hookonce.receiver.ledger.steps import RunUnderWay, StepRow
+from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.desk.events import EventPath, Step
+from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.steps import StepDecision, decide_step, list_steps, list_stopped_steps
 
 _HANDLER = click.option("--handler", help="Whose step it is, where several handlers have one of that name.")
 _EVENT = click.argument("reference", metavar="EVENT", shell_complete=completion_types.EVENTS)
@@ -38,16 +37,11 @@ def list_(reference: str | None, *, as_json: bool) -> None:
 
     Without EVENT, all that are stopped, those of the newest events first.
     """
-    settings = configured()
-    with ledger(settings) as connection:
-        found = (
-            ledger_steps.stopped(connection, settings.keyring)
-            if reference is None
-            else ledger_steps.of_event(connection, _event(connection, reference), settings.keyring)
-        )
+    with desk() as here:
+        found = here.ask(list_stopped_steps).data if reference is None else _of(here, reference)
     if as_json:
         for step in found:
-            print_json(asdict(step))
+            print_json(step.model_dump())
     else:
         print_steps(found, with_event=reference is None)
 
@@ -68,19 +62,8 @@ def done_(reference: str, name: str, handler: str | None, result: str) -> None:
         raise click.UsageError(
             f'--result {result!r} is not JSON; expected null, "text", {{"id": 1}} …'
         ) from None
-    settings = configured()
-    with ledger(settings) as connection:
-        step = _step(_of(connection, reference), reference, name, handler)
-        key = (step.event, step.handler, step.name)
-        try:
-            is_new = ledger_steps.mark_done(connection, settings.keyring, key, given, operator())
-        except RunUnderWay as error:
-            raise click.ClickException(str(error)) from None
-    if not is_new:
-        raise click.ClickException(
-            f"the step '{clean(name)}' is done already; `hookonce steps forget` would have it done anew"
-        )
-    click.echo(f"noted; `hookonce replay {step.event}` goes on behind it", err=True)
+    event = _decide(reference, name, handler, decision="done", result=given)
+    click.echo(f"noted; `hookonce replay {event}` goes on behind it", err=True)
 
 
 @steps.command("forget")
@@ -92,31 +75,24 @@ def forget_(reference: str, name: str, handler: str | None) -> None:
 
     A replay of EVENT does it, under the same key.
     """
-    settings = configured()
-    with ledger(settings) as connection:
-        step = _step(_of(connection, reference), reference, name, handler)
-        try:
-            ledger_steps.forget(connection, (step.event, step.handler, step.name), operator())
-        except RunUnderWay as error:
-            raise click.ClickException(str(error)) from None
-    click.echo(f"forgotten; `hookonce replay {step.event}` does it anew", err=True)
+    event = _decide(reference, name, handler, decision="forget")
+    click.echo(f"forgotten; `hookonce replay {event}` does it anew", err=True)
 
 
-def _of(connection: psycopg.Connection, reference: str) -> list[StepRow]:
-    return ledger_steps.of_event(connection, _event(connection, reference), configured().keyring)
+def _of(here: Asks, reference: str) -> list[Step]:
+    return here.ask(list_steps, which=asking(EventPath, event=reference)).data
 
 
-def _event(connection: psycopg.Connection, reference: str) -> int:
-    number = event_lookup.find(connection, reference)
-    if number is None:
-        raise NotFound(
-            f"no event is {reference!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
-            "see `hookonce events list`"
-        )
-    return number
+def _decide(reference: str, name: str, handler: str | None, **decision: Any) -> int:  # noqa: ANN401  JSON
+    """Decide about the step that is meant; return its event."""
+    with desk() as here:
+        step = _step(_of(here, reference), reference, name, handler)
+        asked = asking(StepDecision, handler=step.handler, step=step.name, **decision)
+        here.ask(decide_step, which=asking(EventPath, event=str(step.event)), asked=asked)
+    return step.event
 
 
-def _step(found: list[StepRow], reference: str, name: str, handler: str | None) -> StepRow:
+def _step(found: list[Step], reference: str, name: str, handler: str | None) -> Step:
     """Return the step that is meant. Raises `NotFound`, and click's for a name that several handlers have."""
     meant = [step for step in found if step.name == name and handler in {None, step.handler}]
     if len(meant) == 1:

@@ -1,16 +1,9 @@
 """`hookonce window`: the dedup window in Redis."""
 
-from contextlib import suppress
-
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import configured, ledger
-from hookonce.receiver.config.settings import require_servers
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
-from hookonce.receiver.redis.client import RedisUnavailable, connect
-from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.desk.maintenance import forget_window
 
 
 @click.group()
@@ -26,17 +19,11 @@ def forget() -> None:
     has learnt them anew, duplicates are found by the ledger. The ledger makes itself another key, so nothing of before
     is believed, even if somebody puts it back.
     """
-    settings = configured()
-    require_servers(settings)
-    # A ledger that was restored from before there were keys gets its key by `db upgrade`.
-    with ledger(settings) as connection, suppress(psycopg.errors.UndefinedColumn):
-        connections.renew_window_key(connection)
-    try:
-        with connect(settings.redis_url) as client:
-            count = DedupWindow(client, CircuitBreaker()).forget()
-    except RedisUnavailable as error:
+    with desk() as here:
+        count = here.ask(forget_window).forgotten
+    if count is None:
         click.echo(
-            f"nothing of before is believed any more; Redis does not answer ({error}), so there it runs out by itself",
+            "nothing of before is believed any more; Redis does not answer, so there it runs out by itself",
             err=True,
         )
         return

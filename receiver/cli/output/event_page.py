@@ -1,39 +1,37 @@
-"""One event as `hookonce events show` tells it: what it is, what became of it and why, and only then what it says."""
+"""One event as `hookonce events show` tells it: what it is, what became of it, and last why it failed."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 import click
 
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
-from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.cli.output.times import ago, soon
+from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody, Run, Step
 from hookonce.receiver.ledger import reasons
-from hookonce.receiver.ledger.queries.events import Detail, RunRow
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.steps import StepRow, StepStatus
+from hookonce.receiver.ledger.steps import StepStatus
 
 _MAX_SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
 
 
-def lines(found: Detail, now: datetime) -> Iterator[str]:
-    """Yield the page; safe for a terminal."""
+def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterator[str]:
+    """Yield the page, safe for a terminal: with the delivery if its `body` is given, and last why it failed."""
     yield from _facts(found, now)
-    yield from _runs(found.runs, now)
-    yield from _steps(found.steps, now)
-    yield from _failures(found.failures, now)
     yield from _conflicts(found.conflicts, now)
-    yield from _delivery(found)
+    yield from _delivery(found, body)
+    yield from _steps(found.steps, now)
+    yield from _runs(found, now)
+    yield from _failures(found.failures, now)
 
 
-def _facts(found: Detail, now: datetime) -> Iterator[str]:
-    event = found.event
-    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(found)}")
+def _facts(event: FullEvent, now: datetime) -> Iterator[str]:
+    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event)}")
     yield _fact(
         "source",
         clean(event.source if event.source == event.provider else f"{event.source} ({event.provider})"),
@@ -51,34 +49,35 @@ def _facts(found: Detail, now: datetime) -> Iterator[str]:
         yield _fact("due", _when(event.due_at, now))
     if event.repeat_of is not None:
         yield _fact("repeat of", str(event.repeat_of))
-    if found.repeats:
-        yield _fact("repeated by", ", ".join(map(str, found.repeats)))
+    if event.repeats:
+        yield _fact("repeated by", ", ".join(map(str, event.repeats)))
     if event.is_test:
         yield _fact("test", "an operator sent it")
 
 
-def _runs(runs: Sequence[RunRow], now: datetime) -> Iterator[str]:
-    if not runs:
+def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
+    if not found.runs:
         return
     yield "\n" + _heading("runs")
-    for run in runs:
+    failed = {(each.handler, each.error) for each in found.failures}
+    for run in found.runs:
         said = [_times(run.attempts, "attempt", "attempts")]
         if run.cycle > 1:
             said.append(f"replayed {_times(run.cycle - 1, 'time', 'times')}")
         if run.finished_at:
             said.append(f"ended {ago(run.finished_at, now)}")
-        elif run.due_at:
-            said.append(f"due {ago(run.due_at, now)}")
+        elif run.due_at and run.status == RunStatus.WAITING:
+            said.append(f"the next {soon(run.due_at)}")
         yield f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
         if run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
         if run.unreadable:
             yield f"    {clean(run.unreadable)}"
-        if run.error and run.status != RunStatus.DONE:
+        if run.error and run.status != RunStatus.DONE and (run.handler, run.error) not in failed:
             yield "    " + click.style(clean(run.error, lines=True).replace("\n", "\n    "), fg="red")
 
 
-def _steps(steps: Sequence[StepRow], now: datetime) -> Iterator[str]:
+def _steps(steps: Sequence[Step], now: datetime) -> Iterator[str]:
     if not steps:
         return
     yield "\n" + _heading("steps")
@@ -87,49 +86,55 @@ def _steps(steps: Sequence[StepRow], now: datetime) -> Iterator[str]:
         yield f"  {clean(step.handler)}: {clean(step.name)}  {step.status}{ended}"
         yield f"    key {step.key}"
         if gave := step.unreadable or (
-            json.dumps(step.result) if step.status == StepStatus.DONE else step.note
+            json.dumps(step.result) if StepStatus(step.status) is StepStatus.DONE else step.note
         ):
             yield f"    {clean(gave)}"
 
 
-def _failures(failures: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
     """Yield the failed attempts and the tracebacks, each once: most attempts of a run fail alike."""
     if not failures:
         return
     yield "\n" + _heading("failed attempts")
-    shown: dict[tuple[str, ...], str] = {}
     for failure in failures:
-        which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
-        yield f"  {clean(which)}, {ago(failure['failed_at'], now)}: {_first_line(failure['error'])}"
+        yield f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
+    shown: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
-        which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
-        lines = tuple(tracebacks.lines(failure))
-        if lines in shown:
-            yield f"\n{clean(which)}: the same traceback as {clean(shown[lines])}"
-        elif lines:
-            shown[lines] = which
-            yield f"\n{clean(which)}:"
-            yield from lines
+        lines = tuple(tracebacks.lines(failure.frames, failure.traceback or failure.unreadable))
+        if lines:
+            shown[lines] = failure  # the latest of those that failed alike
+    for lines, failure in shown.items():
+        yield f"\n{_which(failure)}:"
+        yield from lines
 
 
-def _conflicts(conflicts: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+def _which(failure: Failure) -> str:
+    cycle = f", cycle {failure.cycle}" if failure.cycle > 1 else ""
+    return clean(f"attempt {failure.attempt} of {failure.handler}{cycle}")
+
+
+def _conflicts(conflicts: Sequence[OtherBody], now: datetime) -> Iterator[str]:
     if not conflicts:
         return
     yield "\n" + _heading("other bodies under this id")
     for each in conflicts:
-        said = f"{len(each['body'])} bytes, {_times(each['deliveries'], 'delivery', 'deliveries')}"
-        yield f"  {each['id']}  first {ago(each['first_at'], now)}, last {ago(each['last_at'], now)}: {said}"
+        said = f"{each.bytes} bytes, {_times(each.deliveries, 'delivery', 'deliveries')}"
+        yield f"  {each.id}  first {ago(each.first_at, now)}, last {ago(each.last_at, now)}: {said}"
 
 
-def _delivery(found: Detail) -> Iterator[str]:
-    if found.body is None:
-        yield f"\nthe body {found.why_no_body}"
+def _delivery(found: FullEvent, body: bytes | None) -> Iterator[str]:
+    if found.headers is None:
+        yield _fact("body", found.why_no_body or "is gone")
+        return
+    if body is None:
+        said = found.unreadable or f"{found.bytes} bytes, {len(found.headers)} headers; --body shows them"
+        yield _fact("body", said)
         return
     yield "\n" + _heading("delivery")
-    yield f"POST {clean(found.body.url)}"
-    for name, value in found.body.headers.items():
+    yield f"POST {clean(found.url or '')}"
+    for name, value in found.headers.items():
         yield f"{clean(name)}: {clean(value)}"
-    yield f"\n{found.body.unreadable or _pretty(found.body.body)}"
+    yield f"\n{_pretty(body)}"
 
 
 def _fact(name: str, value: str) -> str:
@@ -140,14 +145,14 @@ def _heading(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def _waits(run: RunRow) -> str:
+def _waits(run: Run) -> str:
     """Return what a run waits for."""
     return f" ({reasons.of_waits_for(run.waits_for).terminal})" if run.waits_for else ""
 
 
-def _why(found: Detail) -> str:
+def _why(found: FullEvent) -> str:
     """Return why an event is passed over: what the run waits for that it is parked for."""
-    parked = found.event.parked
+    parked = found.parked
     return f" ({reasons.why(parked, [run.waits_for for run in found.runs]).terminal})" if parked else ""
 
 

@@ -42,6 +42,9 @@ BY_CLASS_NAME = {
     "KeyMissing": Exit.BAD_CONFIGURATION,
     "Tampered": Exit.FAILURE,
     "Ambiguous": Exit.USAGE,
+    "Conflict": Exit.FAILURE,
+    "NotConfigured": Exit.BAD_CONFIGURATION,
+    "Unavailable": Exit.BAD_CONFIGURATION,
 }
 """By class name, because importing the classes would import what `--help` does not need."""
 

@@ -1,9 +1,8 @@
 """A traceback on a terminal: the handler's own frames with their code, those of libraries folded, the error last."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import click
 
@@ -15,16 +14,14 @@ _LINES = 2
 _LINKS = {"cause": "which caused", "context": "and while that was handled", "": ""}
 
 
-def lines(failure: Mapping[str, Any]) -> list[str]:
+def lines(frames: Traceback | None, text: str | None) -> list[str]:
     """Return the lines of a failed attempt's traceback, in colour and safe for a terminal; none where none was kept.
 
-    What a version before has kept is a text, and so is why a traceback can't be opened.
+    `text` is what a version before has kept, or why the traceback can't be opened.
     """
-    frames: Traceback | None = failure["frames"]
     if frames:
         return [line for raised in frames.errors for line in _error(raised)]
-    text: str = failure["traceback"] or failure["unreadable"] or ""
-    return clean(text.rstrip(), lines=True).splitlines()
+    return clean((text or "").rstrip(), lines=True).splitlines()
 
 
 def _error(raised: Raised) -> Iterator[str]:

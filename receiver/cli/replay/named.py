@@ -1,35 +1,48 @@
 """`hookonce replay ID…`: events that somebody names, few enough to be reported one by one."""
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import notify_workers, operator
+from hookonce.receiver.cli.desk import asking
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
-from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.queries import event_lookup
-from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.replay import events as event_replays
-from hookonce.receiver.ledger.replay.events import GOOD
+from hookonce.receiver.desk.events import Event, EventPath, get_event
+from hookonce.receiver.desk.models import PAGE_SIZE
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict
+from hookonce.receiver.desk.refusals import NotFound as NoSuchEvent
+from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
+from hookonce.receiver.desk.replays import replay as replay_action
+from hookonce.receiver.ledger.replay.events import DoneRun, ReplayOutcome, ReplayResult
 
 
-def preview(
-    settings: Settings, connection: psycopg.Connection, references: Iterable[str], *, as_json: bool
-) -> None:
+class How(NamedTuple):
+    """How named events are replayed: which steps anew, what is done once more, as it was seen, and how it is told."""
+
+    forget: Sequence[str]
+    again: bool
+    seen: str | None
+    as_json: bool
+
+
+def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
     """Show the named events as they are, and replay none."""
-    ids, unknown = _found(connection, references)
-    details = [event_queries.detail(connection, each, settings.keyring) for each in ids]
-    events = [detail.event for detail in details if detail]
+    events, unknown = [], []
+    for reference in references:
+        try:
+            events.append(here.ask(get_event, which=asking(EventPath, event=reference)))
+        except Ambiguous:
+            raise
+        except NoSuchEvent:
+            unknown.append(reference)
     if as_json:
         for event in events:
-            print_json(asdict(event))
+            print_json(event.model_dump(include=set(Event.model_fields)))
     elif events:
         columns = ("id", "source", "event id", "type", "status")
         show(columns, [(e.id, e.source, e.event_id, e.type, e.status) for e in events])
@@ -39,27 +52,42 @@ def preview(
         sys.exit(Exit.PARTIAL)
 
 
-class How(NamedTuple):
-    """How named events are replayed: which steps anew, what is done once more, and how it is told."""
-
-    forget: Sequence[str]
-    again: bool
-    as_json: bool
-
-
-def replay(settings: Settings, connection: psycopg.Connection, references: Iterable[str], how: How) -> None:
+def replay(here: Asks, references: Sequence[str], how: How) -> None:
     """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce exits` says."""
-    ids, unknown = _found(connection, references)
     report = ReplayReport(as_json=how.as_json)
-    outcomes = list(event_replays.replay(connection, ids, operator(), forget=how.forget, again=how.again))
-    report.take(outcomes)
-    unknown += [str(each) for each in sorted(set(ids) - {outcome.id for outcome in outcomes})]
-    if report.is_any(GOOD):
-        notify_workers(settings)
+    unknown: list[str] = []
+    if how.seen and len(references) > 1:
+        raise click.UsageError("--seen is for one event; name it alone")
+    for first in range(0, len(references), PAGE_SIZE):
+        found = _replayed(here, references[first : first + PAGE_SIZE], how)
+        report.take([_result(each.model_dump()) for each in found.outcomes])
+        unknown += [*found.unknown_names, *map(str, found.unknown)]
     report.finish()
-    _report_unknown(unknown, is_all=not outcomes)
+    _report_unknown(unknown, is_all=not report.is_any(list(ReplayOutcome)))
     if unknown or not report.is_whole:
         sys.exit(report.exit)
+
+
+def _replayed(here: Asks, references: Sequence[str], how: How) -> Replayed:
+    seen = []
+    if how.seen:
+        event = here.ask(get_event, which=asking(EventPath, event=references[0]))
+        seen = [SeenEvent(event=event.id, view=how.seen)]
+    asked = asking(
+        ReplayRequest, events=list(references), forget_steps=list(how.forget), again=how.again, seen=seen
+    )
+    try:
+        return here.ask(replay_action, asked=asked)
+    except Conflict as error:
+        if error.code != "already_done":
+            raise
+        return here.ask(replay_action, asked=asked.model_copy(update={"dry_run": True}))
+
+
+def _result(said: dict[str, object]) -> ReplayResult:
+    fate = ReplayOutcome(str(said.pop("fate")).replace("_", " "))
+    done = [DoneRun(**run) for run in said.pop("done")]  # type: ignore[attr-defined]
+    return ReplayResult(**said, fate=fate, done=done)  # type: ignore[arg-type]
 
 
 def _report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
@@ -70,10 +98,3 @@ def _report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
         if is_all:
             raise NotFound(text)
         click.echo(f"hookonce: {text}", err=True)
-
-
-def _found(connection: psycopg.Connection, references: Iterable[str]) -> tuple[list[int], list[str]]:
-    """Return the ledger's ids of the named events, and the names that no event has."""
-    found = {reference: event_lookup.find(connection, reference) for reference in references}
-    unknown = [reference for reference, each in found.items() if each is None]
-    return [each for each in found.values() if each is not None], unknown

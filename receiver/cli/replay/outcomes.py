@@ -76,7 +76,8 @@ def _line(outcome: ReplayResult) -> str:
     if outcome.is_command:
         line = line.replace("event", "the command of a client, event", 1)
     if outcome.fate is ReplayOutcome.DONE:
-        return f"{line}: {_told(outcome.done)}; to run it once more: hookonce replay {outcome.id} --again"
+        again = f"hookonce replay {outcome.id} --again --seen {outcome.view}"
+        return f"{line}: {_told(outcome.done)}; to run it once more: {again}"
     if outcome.handlers:
         line += f": {clean(', '.join(outcome.handlers))}"
     if outcome.forgotten:

@@ -109,7 +109,10 @@ def _step(
         None,
         EventStatus.DONE,
     }  # whoever began it was told how many of each there are
-    outcomes = list(events.replay(connection, ids, None, status=wanted.status, again=takes_done))
+    until = bulk.started_at if takes_done else None  # nobody saw what has ended well since
+    outcomes = list(
+        events.replay(connection, ids, None, status=wanted.status, again=takes_done, done_until=until)
+    )
     whole = [outcome.id for outcome in outcomes if outcome.is_whole]
     if whole:
         connection.execute(_KEEP, [bulk.id, last, whole])

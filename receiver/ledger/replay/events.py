@@ -195,19 +195,21 @@ def replay(  # noqa: PLR0913  all but three by keyword
     forget: Sequence[str] = (),
     again: bool = False,
     seen: Mapping[int, str] = MappingProxyType({}),
+    done_until: datetime | None = None,
 ) -> Iterator[ReplayResult]:
     """Make events due again, in batches that are committed one by one; audited, each event by a line.
 
     With `status`, an event that has left it meanwhile is left alone, and so is one of which more, or less, is done than
-    was `seen` (a `view` by its id). Runs that are done stay so, unless `again`. Steps whose names are in `forget` are
-    done anew, unless their run is under way or stays done. Ids that are not in the ledger give no outcome. Without
-    `who`, nothing is audited: that is for a bulk replay, which has its own lines.
+    was `seen` (a `view` by its id), or of which anything was done after `done_until`. Runs that are done stay so,
+    unless `again`. Steps whose names are in `forget` are done anew, unless their run is under way or stays done. Ids
+    that are not in the ledger give no outcome. Without `who`, nothing is audited: that is for a bulk replay, which has
+    its own lines.
     """
     wanted = sorted(set(ids))
     for start in range(0, len(wanted), REPLAY_BATCH):
         with connection.transaction():
             batch = wanted[start : start + REPLAY_BATCH]
-            outcomes = _replay(connection, batch, _Asked(status, again, seen), forget)
+            outcomes = _replay(connection, batch, _Asked(status, again, seen, done_until), forget)
             if who is not None:
                 note_all(connection, who, map(_note, outcomes))
         yield from outcomes
@@ -220,9 +222,12 @@ class _Asked:
     status: str | None
     again: bool
     seen: Mapping[int, str]
+    done_until: datetime | None
 
-    def is_met_by(self, event: int, status: str, found: str) -> bool:
-        return self.status in {None, status} and self.seen.get(event, found) == found
+    def is_met_by(self, event: int, status: str, done: Sequence[DoneRun], found: str) -> bool:
+        until = self.done_until
+        is_old = until is None or all(run.ended_at <= until for run in done)
+        return is_old and self.status in {None, status} and self.seen.get(event, found) == found
 
 
 def _replay(
@@ -244,7 +249,7 @@ def _replay(
         found = view(done)
         outcome = (
             _fate(event, runs[event], lost=None if has_body else _LOST[keep_body], again=asked.again)
-            if asked.is_met_by(event, status, found)
+            if asked.is_met_by(event, status, done, found)
             else ReplayResult(event, ReplayOutcome.CHANGED)
         )
         outcome.done, outcome.view, outcome.is_command = done, found, provider == COMMAND

@@ -1,0 +1,67 @@
+"""The desk of another inbox: each action asked by its route of the API there, and its answer read as it is here."""
+
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from hookonce.receiver.api.routes import BY_NAME, Operation
+from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
+from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
+from hookonce.receiver.desk.registry import Action, Answer, Octets
+from hookonce.receiver.remote.client import Client
+from hookonce.receiver.remote.errors import Refused, RemoteError
+
+A = TypeVar("A", bound=Answer)
+_STATUSES = {"(404)": NotFound, "(409)": Conflict}
+
+
+class RemoteDesk:
+    """Asks as `receiver.desk.registry.Asks` says, under the token of a profile."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def ask(self, action: Action[A], /, **models: RequestModel) -> A:
+        """Return the answer. Raises: `receiver.desk.refusals.Refused` as here, and `RemoteError`."""
+        operation = BY_NAME[action.name]
+        try:
+            answer: A = self._answer(operation, models)
+        except Refused as error:
+            raise _as_here(error) from None
+        except ValidationError:
+            raise RemoteError(
+                f"hookonce {self._client.version() or 'of another version'} answers at {self._client.url}, and tells "
+                f"of {action.name} in another way; use that version here, too"
+            ) from None
+        return answer
+
+    def _answer(self, operation: Operation, models: dict[str, RequestModel]) -> Any:  # noqa: ANN401  the action's
+        path = _path(operation, models.get("which"))
+        asked = models["asked"].model_dump(mode="json", exclude_none=True) if "asked" in models else None
+        kind = operation.answer
+        if kind is Octets:
+            return Octets(path.strip("/").replace("/", "-"), self._client.download(path))
+        if operation.method == "GET":
+            found: dict[str, Any] | None = self._client.get(path, **(asked or {}))
+        elif operation.method == "POST":
+            found = self._client.post(path, asked)
+        else:
+            found = self._client.request(operation.method, path, asked)
+        return kind.model_validate(found) if kind is not None and issubclass(kind, ResponseModel) else None
+
+
+def _path(operation: Operation, which: RequestModel | None) -> str:
+    named = {} if which is None else which.model_dump(mode="json")
+    return operation.path.format_map({name: quote(str(each), safe="") for name, each in named.items()})
+
+
+def _as_here(error: Refused) -> Exception:
+    """Return the refusal that the same question gets on the machine itself; or the error, if there is no such one."""
+    if error.said and error.code == "ambiguous":
+        return Ambiguous(error.said)
+    kind: type[RefusedByDesk] | None = next(
+        (kind for end, kind in _STATUSES.items() if str(error).endswith(end)), None
+    )
+    return kind(error.said, code=error.code) if error.said and kind else error

@@ -1,0 +1,74 @@
+"""The desk as a command asks it: on this machine's ledger, or with `hookonce --at` at another inbox by its API."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+import click
+import psycopg
+from pydantic import ValidationError
+
+from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.models import PAGE_SIZE, Page, Paged, RequestModel, Row
+from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
+
+A = TypeVar("A", bound=Answer)
+M = TypeVar("M", bound=RequestModel)
+
+
+class LocalDesk:
+    """Asks on a connection to the ledger, as whoever runs the command."""
+
+    def __init__(self, settings: Settings, connection: psycopg.Connection) -> None:
+        self._settings = settings
+        known = replace(settings, sources=local_sources.sources(settings))
+        self._desk = Desk(known, connection, operator())
+
+    def ask(self, action: Action[A], /, **models: RequestModel) -> A:
+        """Return the answer, and tell the workers if there is something to do. Raises: `Refused`."""
+        answer = action(self._desk, **models)
+        if self._desk.notifies_workers:
+            self._desk.notifies_workers = False
+            notify_workers(self._settings)
+        return answer
+
+
+@contextmanager
+def desk() -> Iterator[Asks]:
+    """Give the desk that this command asks. Raises: as `ledger`, or what keeps another inbox from being asked."""
+    if named := at():
+        from hookonce.receiver.api.remote_desk import RemoteDesk  # few commands go elsewhere
+        from hookonce.receiver.remote import profiles
+        from hookonce.receiver.remote.client import Client
+
+        yield RemoteDesk(Client(profiles.find(named)))
+        return
+    settings = configured()
+    with ledger(settings) as connection:
+        yield LocalDesk(settings, connection)
+
+
+def asking(model: Callable[..., M], **given: object) -> M:
+    """Return a model of what was typed. Raises: `click.UsageError` with what is wrong with it."""
+    try:
+        return model(**given)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        name = str(first["loc"][0]).replace("_", "-") if first["loc"] else ""
+        raise click.UsageError(f"--{name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def rows(here: Asks, action: Action[Page[Row]], asked: Callable[..., Paged], limit: int) -> Iterator[Row]:
+    """Yield the rows of a listing page by page, `limit` at most; 0 gives all."""
+    left, cursor = limit, None
+    while True:
+        size = min(left, PAGE_SIZE) if limit else PAGE_SIZE
+        page = here.ask(action, asked=asking(asked, limit=size, cursor=cursor))
+        yield from page.data
+        left -= len(page.data)
+        cursor = page.next
+        if cursor is None or (limit and left <= 0):
+            return

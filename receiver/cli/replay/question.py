@@ -1,0 +1,52 @@
+"""What a bulk replay would run again, said before it does; and that it is asked for."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from hookonce.receiver.cli.output.tables import clean, print_json, show
+
+_KINDS = 8
+"""Kinds of events named before the question; more are summed up."""
+
+
+def ask(kinds: Sequence[tuple[str, str, int]], options: Mapping[str, Any], *, as_json: bool) -> int | None:
+    """Say what matches, and ask; return how many are to be replayed, None where nothing is.
+
+    Raises: `click.Abort` for a no, and a usage error where nobody can answer.
+    """
+    matching = sum(count for _, _, count in kinds)
+    chosen: int = min(matching, options["limit"] or matching)
+    text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
+    if chosen < matching:
+        text += f", the oldest {chosen} of them are chosen"
+    if options["dry_run"]:
+        _show(kinds, as_json=as_json)
+    if options["dry_run"] or not matching:
+        click.echo(f"{text}; {'nothing was replayed' if options['dry_run'] else 'nothing to do'}", err=True)
+        return None
+    click.echo(text, err=True)
+    for kind, status, count in kinds[:_KINDS]:
+        click.echo(f"  {count:>8}  {status:<8}  {clean(kind)}", err=True)
+    if len(kinds) > _KINDS:
+        click.echo(f"  {sum(count for _, _, count in kinds[_KINDS:]):>8}  of other kinds", err=True)
+    if not options["yes"]:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{text}; add --yes to replay them without being asked")
+        click.confirm(f"replay {chosen}?", abort=True, err=True)
+    return chosen
+
+
+def has_grown(matched: int, shown: int) -> str:
+    """Return why a bulk replay does not begin: it would run more than one was shown."""
+    return f"{matched} events match by now, and {shown} did when you looked; look again, then repeat it"
+
+
+def _show(kinds: Sequence[tuple[str, str, int]], *, as_json: bool) -> None:
+    if not as_json:
+        show(("type", "status", "events"), kinds)
+        return
+    for kind, status, count in kinds:
+        print_json({"type": kind, "status": status, "events": count})

@@ -1,0 +1,83 @@
+"""Events by what their bodies hold: no index does, so one looks into the newest as far as a bound reaches."""
+
+from datetime import datetime, timedelta
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from hookonce.receiver.desk.events import Event
+from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
+from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries import body_search, needles
+from hookonce.receiver.ledger.queries.needles import Needle
+
+BUDGET = timedelta(seconds=20)
+"""How long one search looks."""
+
+
+class SearchQuery(EventFilter, Paged):
+    """Which events, and what their bodies hold: a text, or a value at a place."""
+
+    text: Text | None = Field(None, description="stands somewhere in the body")
+    where: Text | None = Field(
+        None, description="`$.data.object.customer=cus_1`; `*` stands for any text, without `=` for any value"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.text is None) == (self.where is None):
+            raise ValueError("expected `text` or `where`, one of both")
+        if self.where is not None and not self.where.startswith("$"):
+            raise ValueError(
+                f"expected a place in the body that begins with `$`, not {self.where!r}: $.path=value"
+            )
+        self.needle  # noqa: B018  it raises what is wrong with the place
+        return self
+
+    @property
+    def needle(self) -> Needle:
+        """What is looked for. Raises: ValueError."""
+        return needles.read(self.where) if self.where is not None else Needle(self.text)
+
+
+class FoundEvents(Page[Event]):
+    """Events whose body holds it, newest first; `next` goes on where looking has ended, null if it looked into all."""
+
+    back_to: datetime | None = Field(
+        description="when the oldest came that was looked at, if others are older"
+    )
+    looked_into: int
+    closed: int = Field(description="bodies that can't be decrypted here")
+    large: int = Field(description="bodies that were too large to be looked into")
+
+
+@action(scope=Scope.READ, audits="search", is_atomic=False)
+def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
+    """Find events by what their bodies hold, the newest first, for 20 seconds or 50,000 events at most.
+
+    A search that opens sealed bodies is audited, without what was looked for.
+    """
+    found = body_search.search(
+        desk.connection,
+        desk.settings.keyring,
+        asked.wanted,
+        asked.needle,
+        limit=asked.limit,
+        before=asked.cursor,
+        budget=BUDGET,
+    )
+    if found.sealed and asked.cursor is None:
+        place = "a text in bodies" if asked.where is None else "a place in bodies"
+        audit_log.note(desk.connection, desk.who, "search", place)
+    rest: Cursor | None = found.rest
+    return FoundEvents(
+        data=[Event.model_validate(row, from_attributes=True) for row in found.rows],
+        next=rest,
+        back_to=found.back_to,
+        looked_into=found.looked_into,
+        closed=found.closed,
+        large=found.large,
+    )
