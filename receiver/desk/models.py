@@ -52,7 +52,11 @@ def _whole(value: object) -> object:
 
 def _named(value: object) -> object:
     """Read what an event is called; in a JSON body its ledger id may be a number."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if not 0 < value <= MAX_ID:
+        raise ValueError(f"expected a ledger id, from 1 to {MAX_ID}")
+    return str(value)
 
 
 def _read_time(value: object) -> object:

@@ -274,6 +274,11 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
     assert inbox.ask("GET", "/handlers").json["data"] == [
         {
             "name": "app.credit",
+            "takes": [],
+            "done": 0,
+            "open": 0,
+            "dead": 0,
+            "latest_run": None,
             "is_paused": True,
             "paused_by": "person",
             "limits": None,
