@@ -39,6 +39,8 @@ Hours = Annotated[float, Field(gt=0, le=24 * 365)]
 
 _OTHERS_EVENT: Final = ("type", "event_id", "account")
 _OTHERS_RUN: Final = ("error", "result")
+_OTHERS_STATS: Final = ("alerts", "breakers", "batches", "paused")
+"""What alerts and errors say; `overview` and `list_handlers` tell it between the marks."""
 _OTHERS_FAILURE: Final = ("error", "traceback")
 
 
@@ -76,7 +78,7 @@ class Lookups:
         api = self._client_of(ctx)
         alerts = api.get("/alerts", state="open")["data"]
         known = {
-            "stats": api.get("/stats"),
+            "stats": _without(api.get("/stats"), *_OTHERS_STATS),
             "open_alerts": [_without(alert, "detail") for alert in alerts],
             "paused": api.get("/pauses")["data"],
         }
