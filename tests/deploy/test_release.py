@@ -85,7 +85,7 @@ def test_page_of_the_package_has_no_link_that_leads_nowhere():
     description = ProjectMetadata(str(ROOT), PluginManager()).core.readme
 
     assert "](docs/index.md)" in (ROOT / "README.md").read_text()
-    assert "\nTutorial · all documents · Django" in description
+    assert "\nTutorial · the whole thing in sixty lines · all documents · Django" in description
     assert [link for link in description.split("](")[1:] if not link.startswith(("https:", "mailto:"))] == []
 
 
