@@ -40,7 +40,7 @@ from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.monitoring import health, rights
+from hookonce.receiver.monitoring import health, log_capture, rights
 from hookonce.receiver.processes.forked import ForkedProcess
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
 
@@ -90,6 +90,7 @@ def worker(  # noqa: PLR0913  an option each
     if check is not None:
         check_handlers(check)
     settings = ready()
+    log_capture.install(settings.run_logs)
     at_once = concurrency or settings.concurrency
     if suspects:
         work_on_suspects(SingleSlot(*configured()), place, parent)
@@ -111,6 +112,7 @@ def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> C
     """Return a worker that is forked off its supervisor."""
 
     def act(settings: Settings) -> None:
+        log_capture.install(settings.run_logs)
         claimer = claimer_of(settings, handlers_of(settings), concurrency, place, itself=_WORKER)
         work_alone(claimer, settings, place)
 

@@ -104,6 +104,11 @@ def traceback_context(event: int, handler: str, cycle: int, attempt: int) -> Ass
     return "traceback", handler, f"{event} {cycle} {attempt}"
 
 
+def log_context(event: int, handler: str, cycle: int, attempt: int) -> AssociatedData:
+    """Bind what a handler wrote in an attempt, by the ledger's id of its event."""
+    return "log", handler, f"{event} {cycle} {attempt}"
+
+
 def result_context(event: int, handler: str) -> AssociatedData:
     """Bind what a handler returned, by the ledger's id of its event."""
     return "result", f"{event}", handler

@@ -17,13 +17,16 @@ from hookonce.receiver.encryption import (
     KeyMissing,
     Keyring,
     body_context,
+    log_context,
     result_context,
     traceback_context,
 )
 from hookonce.receiver.idempotency.records import StoreUnavailable
+from hookonce.receiver.ledger.results import lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.traceback_frames import Raised, Traceback
+from hookonce.receiver.monitoring.log_capture import Lines
 
 OURS = (
     TimeUp,
@@ -79,6 +82,20 @@ class Sealing:
         except KeyMissing:  # what should be sealed must not be stored open
             return ending
         return replace(ending, traceback=sealed, key_id=key)
+
+    def logs(self, run: ClaimedRun, ending: AttemptResult, lines: Lines) -> AttemptResult:
+        """Add what the handler wrote, masked; nothing of an event whose source keeps no bodies."""
+        found, left_out = lines.taken()
+        if not found or not run.event.keep_body:
+            return ending
+        kept = [line._replace(text=endings.storable_text(self._mask(line.text))) for line in found]
+        try:
+            sealed, key = self.keyring.encrypt(
+                lines_as_json(kept, left_out), log_context(run.event.id, run.handler, run.cycle, run.attempt)
+            )
+        except KeyMissing:
+            return ending
+        return replace(ending, logs=sealed, logs_key=key)
 
     def said(self, error: BaseException) -> str:
         """Return what is kept of an error in the clear: where things are sealed, its class and place."""

@@ -30,6 +30,8 @@ from hookonce.receiver.ledger.runs.marks import Kept, Marked
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.monitoring.log_capture import Lines
 
 log = logging.getLogger("hookonce.jobs.attempts.attempt")  # as filters know it
 
@@ -65,6 +67,7 @@ class SingleRun:
         self._following = following
         self._began = time.monotonic()
         self._event: ReceivedEvent | None = None
+        self._lines: Lines | None = None
         self._ending: AttemptResult = _DONE
         self._ticket: int | None = None  # of the train that it is told of with
 
@@ -90,6 +93,7 @@ class SingleRun:
 
     def given(self, blocks: Blocks | None) -> object:
         """Return the event; for a handler of batches a list of it."""
+        self._lines = log_capture.begin()
         self._event = event_of(self._host, self.run, self.handler, blocks)
         return [self._event] if self.handler.batch else self._event
 
@@ -118,7 +122,7 @@ class SingleRun:
                     train.expect()
         transaction.end(
             run,
-            shared.sealing.result(run, self._ending),
+            self._logged(shared.sealing.result(run, self._ending)),
             timedelta(seconds=time.monotonic() - self._began),
             Commit(following is not None, self._ticket is None, may_be_heard_later),
         )
@@ -157,7 +161,7 @@ class SingleRun:
             return
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
-        ending = sealing.traceback(run, ending, error)
+        ending = self._logged(sealing.traceback(run, ending, error))
         try:
             status = self._write_failure(ending, has_committed=has_committed)
         except LeaseLost as lost:
@@ -185,6 +189,13 @@ class SingleRun:
         has_more = self._ending.also is not None or self.marking.xact_id is not None or has_steps
         is_special = self.handler.batch or run.is_alone or run.event.provider == COMMAND
         return run.event.keep_body and not has_more and not is_special
+
+    def _logged(self, ending: AttemptResult) -> AttemptResult:
+        """Add what the handler has written."""
+        if self._lines is None:
+            return ending
+        log_capture.end()
+        return self._host.shared.sealing.logs(self.run, ending, self._lines)
 
     def _after_success(self) -> Also | None:
         """Return what is written with the end of an attempt that succeeds."""

@@ -69,6 +69,7 @@ class Settings:
     tracing: bool = False
     concurrency: int = 1
     log_ids: Literal["plain", "hash"] = "plain"
+    run_logs: Literal["off", "debug", "info", "warning", "error"] = "info"
     commands: Mapping[str, Command] = field(default_factory=dict)
     processes: int = 1
     token_rate: Limit | None = None
@@ -143,6 +144,10 @@ class _ReceiverTable(BaseModel):
     log_ids: Literal["plain", "hash"] = Field(
         default="plain", description="whether logs hold senders' ids and accounts as they are, or hashed"
     )
+    run_logs: Literal["off", "debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="what handlers log from this level on is kept with their attempts, and what they print; or `off`",
+    )
 
 
 class _File(BaseModel):
@@ -202,6 +207,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         tracing=tracing,
         concurrency=at_once,
         log_ids=table.log_ids,
+        run_logs=table.run_logs,
         commands=commands,
         processes=_processes(environ),
         token_rate=file.admin.token_rate,

@@ -123,6 +123,26 @@ class Failure(ResponseModel):
     unreadable: str | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
 
+class LogLine(ResponseModel):
+    """A line that a handler printed or logged."""
+
+    at: int = Field(description="milliseconds since its attempt began")
+    level: str = Field(description="of a logger's line; empty for what was printed")
+    logger: str = Field(description="the logger's name, `stdout` or `stderr`")
+    text: str
+
+
+class AttemptLog(ResponseModel):
+    """What a handler printed and logged in one attempt; there is none of an attempt whose process was killed."""
+
+    handler: str
+    cycle: int
+    attempt: int
+    lines: list[LogLine]
+    left_out: int = Field(description="lines that were over the limits of an attempt")
+    unreadable: str | None = Field(description="why the lines can't be decrypted here; there are none then")
+
+
 class Step(ResponseModel):
     """A part of a handler that is done once for the event."""
 
@@ -167,6 +187,7 @@ class FullEvent(Event):
     runs: list[Run]
     steps: list[Step]
     failures: list[Failure]
+    logs: list[AttemptLog]
     conflicts: list[OtherBody]
     repeats: list[Identifier]
 
@@ -216,6 +237,7 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
         runs=[Run.model_validate(asdict(run)) for run in found.runs],
         steps=[Step.model_validate(asdict(step)) for step in found.steps],
         failures=[Failure.model_validate(failure) for failure in found.failures],
+        logs=[AttemptLog.model_validate(log.as_mapping()) for log in found.logs],
         conflicts=[_other(conflict) for conflict in found.conflicts],
         repeats=found.repeats,
     )

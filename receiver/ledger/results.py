@@ -1,10 +1,10 @@
-"""What handlers and their steps return, opened, and as it is shown."""
+"""What handlers and their steps return, print and log, opened, and as it is shown."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from hookonce.receiver.encryption import CannotDecrypt, Keyring, result_context
+from hookonce.receiver.encryption import CannotDecrypt, Keyring, log_context, result_context
 
 _DEEP = 100
 
@@ -33,3 +33,43 @@ def shallow(value: Any) -> Any:  # noqa: ANN401  JSON
             for each in found
         ]
     return json.dumps(value) if level else value
+
+
+class LogLine(NamedTuple):
+    """A line: when, in milliseconds since its attempt began; how grave; which logger, stdout or stderr; what."""
+
+    at: int
+    level: str
+    logger: str
+    text: str
+
+
+class AttemptLog(NamedTuple):
+    """The lines of one attempt; `left_out` more were over the limits, `unreadable` says why there are none here."""
+
+    handler: str
+    cycle: int
+    attempt: int
+    lines: Sequence[LogLine]
+    left_out: int = 0
+    unreadable: str | None = None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return it with the names of its fields, and of those of its lines."""
+        return {**self._asdict(), "lines": [line._asdict() for line in self.lines]}
+
+
+def lines_as_json(lines: Sequence[LogLine], left_out: int) -> bytes:
+    """Write what the ledger keeps; `opened_log` reads it."""
+    return json.dumps([left_out, *lines], ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
+    """Return the lines of a row of `run_logs`, opened."""
+    which = (row["handler"], row["cycle"], row["attempt"])
+    try:
+        text = keyring.open(row["lines"], row["key_id"], log_context(event, *which))
+    except CannotDecrypt as error:
+        return AttemptLog(*which, (), unreadable=str(error))
+    left_out, *lines = json.loads(text)
+    return AttemptLog(*which, [LogLine(*line) for line in lines], left_out)

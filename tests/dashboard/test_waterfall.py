@@ -38,7 +38,7 @@ def step(name, started, finished):
 
 def drawn(runs=(), failures=(), steps=(), now=NOW):
     row = EventRow(1, "stripe", "stripe", "evt_1", "a", None, "dead", None, CAME, None, 1, None)
-    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps)), now)
+    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps), []), now)
 
 
 def test_attempts_are_drawn_to_scale():

@@ -11,7 +11,7 @@ from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
-from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody, Run, Step
+from hookonce.receiver.desk.events import AttemptLog, Failure, FullEvent, OtherBody, Run, Step
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
@@ -27,6 +27,7 @@ def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterato
     yield from _delivery(found, body)
     yield from _steps(found.steps, now)
     yield from _runs(found, now)
+    yield from _logs(found.logs)
     yield from _failures(found.failures, now)
 
 
@@ -111,6 +112,19 @@ def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
 def _which(failure: Failure) -> str:
     cycle = f", cycle {failure.cycle}" if failure.cycle > 1 else ""
     return clean(f"attempt {failure.attempt} of {failure.handler}{cycle}")
+
+
+def _logs(logs: Sequence[AttemptLog]) -> Iterator[str]:
+    if not logs:
+        return
+    yield "\n" + _heading("logs")
+    for log in logs:
+        more = f", {log.left_out} more lines over the limit" if log.left_out else ""
+        yield f"  attempt {log.attempt} of {clean(log.handler)}, cycle {log.cycle}{more}"
+        if log.unreadable:
+            yield f"    {clean(log.unreadable)}"
+        for line in log.lines:
+            yield f"    {line.at:>6} ms  {clean(f'{line.level} {line.logger}'.strip())}: {clean(line.text)}"
 
 
 def _conflicts(conflicts: Sequence[OtherBody], now: datetime) -> Iterator[str]:

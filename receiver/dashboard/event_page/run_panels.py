@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised
 from hookonce.receiver.ledger.states import RunStatus
 
@@ -41,6 +42,11 @@ class Failure:
         return said if name and error.startswith(name[1].rpartition(".")[2]) else error
 
     @property
+    def was_killed(self) -> bool:
+        """Whether it was ended by another process, which knew neither when it began nor what it had logged."""
+        return self.row["started_at"] is None and not self.row["traceback"] and not self.row["unreadable"]
+
+    @property
     def name(self) -> str:
         """The class of the error, where it begins with one."""
         found = _NAME.match(self.said)
@@ -54,10 +60,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One run, with its failed attempts of all cycles, the newest first."""
+    """One run, with its failed attempts of all cycles and what its attempts logged, the newest first."""
 
     run: RunRow
     failures: Sequence[Failure]
+    logs: Sequence[AttemptLog]
 
     @property
     def latest(self) -> Failure | None:
@@ -72,7 +79,14 @@ class Panel:
 
 def panels(found: Detail) -> list[Panel]:
     """Return the runs of an event: dead ones first, then what is open, then what is done."""
-    made = [Panel(run, _failures(found, run.handler)) for run in found.runs]
+    made = [
+        Panel(
+            run,
+            _failures(found, run.handler),
+            [log for log in reversed(found.logs) if log.handler == run.handler],
+        )
+        for run in found.runs
+    ]
     return sorted(made, key=lambda panel: (_ORDER.index(RunStatus(panel.run.status)), panel.latest is None))
 
 

@@ -64,6 +64,7 @@ RIGHTS: Mapping[str, Rights] = {
     # What became of it
     "runs": Rights("ra", "rawd", "rawd"),
     "failures": Rights("r", "raw", "rw"),
+    "run_logs": Rights("r", "rawd", "rawd"),
     "steps": Rights("r", "rawd", "rwd"),
     "event_states": Rights("r", "r", "r"),
     "run_states": Rights("r", "r", "r"),

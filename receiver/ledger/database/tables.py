@@ -201,6 +201,20 @@ failures = Table(
     Column("key_id", Text),
 )
 
+run_logs = Table(
+    "run_logs",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("event", BigInteger, nullable=False, index=True),
+    Column("handler", _bytewise, nullable=False),
+    Column("cycle", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("received_at", _moment, nullable=False),
+    Column("lines", LargeBinary, nullable=False),
+    Column("key_id", Text),
+    Index("run_logs_received_at", "received_at", postgresql_using="brin"),
+)
+
 conflicts = Table(
     "conflicts",
     metadata,

@@ -17,6 +17,7 @@ from hookonce.receiver.encryption import (
     Keyring,
     answer_context,
     body_context,
+    log_context,
     quarantine_context,
     rejected_context,
     result_context,
@@ -77,6 +78,13 @@ KINDS = (
         "t.event, t.handler, t.cycle, t.attempt",
         traceback_context,
         "traceback = n.text, key_id = %(first)s, error = " + _BARE_ERROR,
+    ),
+    Kind(
+        "run_logs",
+        "t.lines",
+        "t.event, t.handler, t.cycle, t.attempt",
+        log_context,
+        "lines = n.text, key_id = %(first)s",
     ),
     Kind(
         "runs",

@@ -65,6 +65,8 @@ WITH gone AS (
     DELETE FROM hookonce.events WHERE id = ANY(%s) AND NOT {_IS_OPEN} RETURNING id, source
 ), runs AS (
     DELETE FROM hookonce.runs WHERE event IN (SELECT id FROM gone)
+), logs AS (
+    DELETE FROM hookonce.run_logs WHERE event IN (SELECT id FROM gone)
 ), marks AS (
     DELETE FROM hookonce.marks WHERE event IN (SELECT id FROM gone)
 ), counted AS (
@@ -76,6 +78,12 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module
+
+# With the bodies of their day.
+_DROP_LOGS = """
+DELETE FROM hookonce.run_logs WHERE id IN (
+    SELECT id FROM hookonce.run_logs WHERE received_at < date_trunc('day', %s, 'UTC') LIMIT %s)
+"""
 
 _AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
 
@@ -176,6 +184,8 @@ class RetentionPass:
             if partitions.day_bounds(day).end > before["bodies"]:
                 break
             self._drop(connection, day, name)
+            yield Step(0, 0)
+        while not self.dry_run and connection.execute(_DROP_LOGS, [before["bodies"], self.size]).rowcount:
             yield Step(0, 0)
         yield from self._walk(connection, before["events"])
         if self.horizons.unkept and not self.dry_run:

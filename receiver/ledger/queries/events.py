@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.reasons import PARKED, PARKED_RUN, WAITS_FOR, WaitsFor
-from hookonce.receiver.ledger.results import opened, shallow
+from hookonce.receiver.ledger.results import AttemptLog, opened, opened_log, shallow
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepRow
 
@@ -95,6 +95,7 @@ class Detail:
     conflicts: list[dict[str, Any]]
     repeats: list[int]
     steps: list[StepRow]
+    logs: list[AttemptLog]
     keeps_body: bool = True
 
     @property
@@ -139,6 +140,13 @@ SELECT handler, cycle, attempt, started_at, failed_at, error, key_id,
        CASE WHEN age <= {MAX_TRACEBACKS} THEN traceback END AS traceback
 FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
 """  # noqa: S608  constants
+
+MAX_LOGS = 200
+"""Attempts of an event whose lines are read, the newest."""
+
+_LOGS = """
+SELECT handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
+"""
 
 _CONFLICTS_OF = """
 SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM hookonce.conflicts
@@ -208,11 +216,16 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         done = steps.of_event(connection, event, keyring)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            written = cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall()
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
         (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
+    logs = [opened_log(keyring, event, row) for row in reversed(written)]
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, keeps_body)
+    return Detail(
+        row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, keeps_body
+    )
 
 
 def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:

@@ -51,7 +51,7 @@ class AttemptResult:
     `sealed_result`, which then stands for `result`. `counted` is False for an attempt that does not use one up
     (RetryLater). `most`: how many attempts this worker gives, if it knows; a run that waits is dead instead once they
     are used up, unless another worker gives more. `waits`: what it waits for besides (`states.Waits`). `also` is done
-    in the transaction that ends it.
+    in the transaction that ends it. `logs` is what the handler wrote, sealed with `logs_key` as a traceback is.
     """
 
     status: RunStatus
@@ -65,6 +65,8 @@ class AttemptResult:
     sealed_result: bytes | None = field(default=None, repr=False)
     most: int | None = None
     waits: str | None = None
+    logs: bytes | None = field(default=None, repr=False)
+    logs_key: str | None = None
 
 
 def _ending(wanted: str, found: str, results: str, *others: str) -> str:
@@ -79,7 +81,7 @@ def _ending(wanted: str, found: str, results: str, *others: str) -> str:
 WITH gone AS (
     DELETE FROM hookonce.queue q {found} AND q.token = %(token)s
           AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
-    RETURNING q.event, q.n, q.handler, q.cycle, q.attempts, pg_advisory_unlock_all()
+    RETURNING q.event, q.n, q.handler, q.cycle, q.attempts, q.received_at, pg_advisory_unlock_all()
 ){"".join(others)}
 INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
                            key_id)
@@ -88,10 +90,18 @@ SELECT gone.event, gone.handler, cycle, '{RunStatus.DONE}', attempts + 1, clock_
 """  # noqa: S608  constants
 
 
-_END_ONE = _ending(
+_ONE = (
     "(VALUES (1)) AS one LEFT JOIN gone ON true",
     "WHERE q.event = %(event)s AND q.n = %(n)s",
     "%(result)s::text::json, %(sealed)s::bytea, %(key)s::text",
+)
+_END_ONE = _ending(*_ONE)
+_END_LOGGED = _ending(
+    *_ONE,
+    """, logged AS (
+    INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
+    SELECT event, handler, cycle, attempts + 1, received_at, %(logs)s::bytea, %(logs_key)s::text FROM gone
+)""",
 )
 # With the batch's claim, and what it counts for.
 _END_MANY = _ending(
@@ -122,11 +132,11 @@ WHERE b.event = t.event AND b.received_at = t.received_at
 
 _FAIL = f"""
 WITH mine AS MATERIALIZED (
-    SELECT q.event, q.n, q.handler, q.cycle, q.attempts, t.*
+    SELECT q.event, q.n, q.handler, q.cycle, q.attempts, q.received_at, t.*
     FROM hookonce.queue q JOIN unnest(%(events)s::bigint[], %(places)s::smallint[], %(statuses)s::text[],
         %(counted)s::bool[], %(most)s::int[], %(delays)s::interval[], %(waits)s::text[], %(errors)s::text[],
-        %(tracebacks)s::bytea[], %(keys)s::text[])
-        AS t (of_event, of_n, status, counted, most, delay, waits, error, traceback, key)
+        %(tracebacks)s::bytea[], %(keys)s::text[], %(logs)s::bytea[], %(logs_keys)s::text[])
+        AS t (of_event, of_n, status, counted, most, delay, waits, error, traceback, key, logs, logs_key)
         ON q.event = t.of_event AND q.n = t.of_n
     WHERE q.token = %(token)s ORDER BY q.event, q.n FOR UPDATE OF q
 ), verdict AS MATERIALIZED (
@@ -150,6 +160,9 @@ WITH mine AS MATERIALIZED (
            traceback, key
     FROM verdict WHERE error IS NOT NULL
     ORDER BY event, n
+), logged AS (
+    INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
+    SELECT event, handler, cycle, attempts + 1, received_at, logs, logs_key FROM verdict WHERE logs IS NOT NULL
 )
 SELECT event, n, is_dead FROM verdict
 """  # noqa: S608  constants
@@ -346,6 +359,8 @@ def fail_rows(
         "errors": [each.error for each in endings],
         "tracebacks": [each.traceback for each in endings],
         "keys": [each.key_id for each in endings],
+        "logs": [each.logs for each in endings],
+        "logs_keys": [each.logs_key for each in endings],
         "took": took,
     }
     with connection.pipeline():
@@ -424,10 +439,14 @@ def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str
         "took": took,
         "xact_id": xact_id,
     }
+    end = _END_ONE
+    if ending.logs is not None:
+        end = _END_LOGGED
+        values |= {"logs": ending.logs, "logs_key": ending.logs_key}
     if xact_id is None and run.event.keep_body:
-        return [(_END_ONE, values)]
+        return [(end, values)]
     unmarked = [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
-    return [*_with_bodies([run], (_END_ONE, values)), *unmarked]
+    return [*_with_bodies([run], (end, values)), *unmarked]
 
 
 def _with_bodies(runs: Sequence[ClaimedRun], end: Statement) -> list[Statement]:

@@ -1,0 +1,198 @@
+"""What a handler prints and logs, kept for its attempt: `logging`, stdout and stderr, told apart by context.
+
+A line belongs to the attempt whose context it was written in: that of its slot's thread, of tasks on the event loop,
+and of threads that were started with a copy of the context. What subprocesses write is not seen, nor what other threads
+write. All of it goes where it would go without this, too.
+
+So much is kept of an attempt: its first and its last lines, each up to a length, and so many in a second.
+"""
+
+import logging
+import sys
+import time
+from collections import deque
+from contextvars import ContextVar
+from typing import Any, Final, TextIO
+
+from hookonce.receiver.ledger.results import LogLine
+
+MAX_LINES = 500
+MAX_LINE_LENGTH = 2_000
+"""Characters of a line."""
+MAX_CHARACTERS = 64_000
+"""Of all lines of an attempt."""
+MAX_LINES_PER_SECOND = 200
+_OURS = "hookonce."
+_QUIET = (
+    "hookonce",
+    "sqlalchemy",
+    "rq",
+    "redis",
+    "psycopg",
+    "alembic",
+    "asyncio",
+    "concurrent",
+    "urllib3",
+    "botocore",
+)
+"""Loggers whose lines below their level stay unwritten: they would tell of each statement, with what it holds."""
+_HALF = MAX_LINES // 2
+_CUT = "…"
+# A logger's line that goes to stderr is there already. CPython's `_getframe` tells who writes;
+# `test_line_of_a_logger_that_writes_to_stderr_is_kept_once` notices if it does not any more.
+_LOGGERS_WRITE: Final = logging.StreamHandler.emit.__code__
+_frame = sys._getframe  # noqa: SLF001
+
+
+class Lines:
+    """The lines of one attempt; written to by its handler, and read once when that has ended."""
+
+    __slots__ = ("_began", "_first", "_in_second", "_last", "_left_out", "_pending", "_second")
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._first: list[LogLine] = []
+        self._last: deque[LogLine] = deque()
+        self._left_out = 0
+        self._pending: dict[str, str] = {}
+        self._second = self._in_second = 0
+
+    def add(self, level: str, logger: str, text: str) -> None:
+        """Add a line, unless there were too many in this second; a full list loses one in its middle."""
+        after = time.perf_counter() - self._began
+        if int(after) != self._second:
+            self._second, self._in_second = int(after), 0
+        self._in_second += 1
+        if self._in_second > MAX_LINES_PER_SECOND:
+            self._left_out += 1
+            return
+        if len(text) > MAX_LINE_LENGTH:
+            text = text[:MAX_LINE_LENGTH] + _CUT
+        line = LogLine(int(after * 1000), level, logger, text)
+        if len(self._first) < _HALF:
+            self._first.append(line)
+            return
+        if len(self._last) == _HALF:
+            self._last.popleft()
+            self._left_out += 1
+        self._last.append(line)
+
+    def write(self, stream: str, text: str) -> None:
+        """Add what was written to a stream, line by line; the rest of it waits for its end."""
+        if "\n" not in text:
+            held = self._pending.get(stream, "")
+            if len(held) <= MAX_LINE_LENGTH:
+                self._pending[stream] = held + text[: MAX_LINE_LENGTH + 1]
+            return
+        first, *others = text.split("\n")
+        self.add("", stream, self._pending.pop(stream, "") + first)
+        for each in others[:-1]:
+            self.add("", stream, each)
+        if others[-1]:
+            self._pending[stream] = others[-1][: MAX_LINE_LENGTH + 1]
+
+    def taken(self) -> tuple[list[LogLine], int]:
+        """Return what is kept, and how many lines are not; those in the middle go where all would be too long."""
+        for stream, text in list(self._pending.items()):
+            self.add("", stream, text)
+        self._pending.clear()
+        left, most = self._left_out, MAX_CHARACTERS // 2
+        first = _within(self._first, most)
+        last = _within(list(self._last)[::-1], most)[::-1]
+        left += len(self._first) - len(first) + len(self._last) - len(last)
+        return [*first, *last], left
+
+
+_current: ContextVar[Lines | None] = ContextVar("hookonce_lines", default=None)
+
+
+def begin() -> Lines | None:
+    """Have what is written in this context belong to a new attempt; None where nothing is kept."""
+    if not _Streams.are_replaced:
+        return None
+    lines = Lines()
+    _current.set(lines)
+    return lines
+
+
+def end() -> None:
+    """Have what is written in this context belong to no attempt any more."""
+    _current.set(None)
+
+
+def install(level: str) -> None:
+    """Keep what handlers of this process write, loggers from this level on; once, before handlers are imported.
+
+    Whoever listened to the root logger hears no more than before.
+    """
+    if level == "off" or _Streams.are_replaced:
+        return
+    _Streams.are_replaced = True
+    sys.stdout, sys.stderr = _Stream(sys.stdout, "stdout"), _Stream(sys.stderr, "stderr")
+    root = logging.getLogger()
+    for name in _QUIET:
+        library = logging.getLogger(name)
+        library.setLevel(library.level or root.level)
+    for each in root.handlers:
+        each.setLevel(max(each.level, root.level))
+    wanted = logging.getLevelNamesMapping()[level.upper()]
+    root.setLevel(min(root.level, wanted))
+    root.addHandler(_Handler(wanted))
+
+
+class _Streams:
+    are_replaced = False
+
+
+class _Handler(logging.Handler):
+    """Hears all loggers but ours."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        # Without the lock of `Handler.handle`: a context is one thread's.
+        lines = _current.get()
+        if lines is not None and not record.name.startswith(_OURS):
+            try:
+                text = record.getMessage()
+                if record.exc_info and record.exc_info[0]:
+                    text = f"{text} ({record.exc_info[0].__name__}: {record.exc_info[1]})"
+            except Exception:  # noqa: BLE001  arguments that do not fit, or say nothing of themselves
+                text = str(record.msg)
+            lines.add(record.levelname.lower(), record.name, text)
+        return True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write nothing: `handle` has kept it."""
+
+
+class _Stream:
+    """A standard stream, which tells the attempt what is written to it."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._write = stream.write
+
+    def write(self, text: str) -> int:
+        lines = _current.get()
+        if lines is not None and _frame(1).f_code is not _LOGGERS_WRITE:
+            lines.write(self._name, text)
+        return self._write(text)
+
+    def writelines(self, texts: Any) -> None:  # noqa: ANN401  as io has it
+        for text in texts:
+            self.write(text)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Any:  # noqa: ANN401
+        return iter(self._stream)
+
+
+def _within(lines: list[LogLine], most: int) -> list[LogLine]:
+    """Return the first lines that are so long together."""
+    total = 0
+    for number, line in enumerate(lines):
+        total += len(line.text)
+        if total > most:
+            return lines[:number]
+    return lines

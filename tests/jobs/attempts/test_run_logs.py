@@ -1,0 +1,110 @@
+"""What handlers write is kept with their attempts: done, failed, put off; and is dropped with bodies."""
+
+import logging
+import sys
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from hookonce import RetryLater
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.privacy.at_rest import sealed
+from tests.support.new_event import new_event
+
+log = logging.getLogger("shop")
+
+
+@pytest.fixture
+def keeps_lines(monkeypatch):
+    """Have this process keep what its handlers log."""
+    root = logging.getLogger()
+    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001  it is once in a process
+    handlers, level, levels = root.handlers[:], root.level, [each.level for each in root.handlers]
+    with monkeypatch.context() as streams:
+        for name in ("stdout", "stderr"):
+            streams.setattr(sys, name, getattr(sys, name))
+        log_capture.install("info")
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for each, its in zip(handlers, levels, strict=True):
+        each.setLevel(its)
+
+
+def logs(inbox):
+    found = events.detail(inbox.connection, 1, inbox.settings.keyring)
+    return [(each.cycle, each.attempt, [line.text for line in each.lines]) for each in found.logs]
+
+
+def test_each_attempt_keeps_what_its_handler_logged(inbox, keeps_lines):  # noqa: ARG001
+    tries = []
+
+    def handler(event, tx):  # noqa: ARG001
+        tries.append(1)
+        log.info("try %s", len(tries))
+        if len(tries) == 1:
+            raise RetryLater(0)
+        if len(tries) == 2:
+            raise ValueError("no")
+
+    inbox.on(handler, attempts=3, backoff=(timedelta(0), timedelta(0)))
+    inbox.deliver("a")
+
+    for _ in range(3):
+        inbox.work()
+
+    assert logs(inbox) == [(1, 1, ["try 1"]), (1, 1, ["try 2"]), (1, 2, ["try 3"])]
+
+
+def test_nothing_is_written_where_nothing_is_logged(inbox, keeps_lines):  # noqa: ARG001
+    inbox.on(lambda *_: None)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.rows("SELECT count(*) FROM hookonce.run_logs") == [(0,)]
+
+
+def test_lines_go_with_the_bodies_of_their_day(inbox, keeps_lines):  # noqa: ARG001
+    inbox.on(lambda *_: log.info("told"))
+    inbox.deliver("a")
+    inbox.work()
+    day = timedelta(days=1)
+    kept = Retention(30 * day, 2 * day, day, day)
+
+    passed = [list(RetentionPass(kept).steps(inbox.connection)) and logs(inbox)]
+    inbox.connection.execute("UPDATE hookonce.run_logs SET received_at = now() - interval '4 days'")
+    passed.append(list(RetentionPass(kept).steps(inbox.connection)) and logs(inbox))
+
+    assert passed == [[(1, 1, ["told"])], []]
+
+
+def test_secrets_are_masked_and_lines_sealed_as_bodies_are(inbox, keeps_lines):  # noqa: ARG001
+    environ = {"DATABASE_URL": inbox.settings.database_url, "REDIS_URL": inbox.settings.redis_url}
+    environ |= {"HOOKONCE_CONFIG": "/dev/null", "HOOKONCE_SECRET__STRIPE": "whsec_abcdefgh"}
+    inbox.settings = replace(load_settings(environ), keyring=Keyring([bytes(32)]))
+    inbox.on(lambda *_: log.info("GET /?key=whsec_abcdefgh"))
+    store(inbox.connection, [sealed(new_event("a"), inbox.settings.keyring)])
+
+    inbox.work()
+
+    assert logs(inbox) == [(1, 1, ["GET /?key=[secret]"])]
+    ((kept,),) = inbox.rows("SELECT lines FROM hookonce.run_logs")
+    assert b"GET" not in kept
+
+
+def test_source_that_keeps_no_bodies_keeps_no_lines(inbox, keeps_lines):  # noqa: ARG001
+    inbox.on(lambda *_: log.info("told"))
+    inbox.deliver("a")
+    inbox.connection.execute("UPDATE hookonce.events SET keep_body = false")
+
+    inbox.work()
+
+    assert inbox.rows("SELECT status FROM hookonce.run_states") == [("done",)]
+    assert logs(inbox) == []

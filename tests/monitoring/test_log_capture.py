@@ -1,0 +1,161 @@
+import logging
+import sys
+import threading
+
+import pytest
+
+from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.monitoring.log_capture import MAX_CHARACTERS, MAX_LINE_LENGTH, MAX_LINES, Lines
+
+log = logging.getLogger("shop")
+
+
+@pytest.fixture
+def captured(monkeypatch):
+    """A function that has this process keep lines, as a worker does, and begins; all is as before afterwards."""
+    root = logging.getLogger()
+    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001  it is once in a process
+    before = root.handlers[:], root.level, [each.level for each in root.handlers]
+
+    def install():
+        for stream in ("stdout", "stderr"):  # pytest puts others in their place before each test
+            monkeypatch.setattr(sys, stream, getattr(sys, stream))
+        log_capture.install("info")
+        return log_capture.begin()
+
+    yield install
+    log_capture.end()
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    for each, level in zip(root.handlers, before[2], strict=True):
+        each.setLevel(level)
+
+
+def written(lines):
+    return [(line.level, line.logger, line.text) for line in lines.taken()[0]]
+
+
+def test_what_a_handler_prints_and_logs_is_kept_in_order(captured):
+    lines = captured()
+    sys.stdout.write("looking up cus_9\n")
+    log.info("crediting %s", "in_1")
+    sys.stderr.write("half of ")
+    sys.stderr.write("a line\nand")
+    log.debug("too little to be told")
+    log_capture.end()
+    sys.stdout.write("of nobody\n")
+
+    assert written(lines) == [
+        ("", "stdout", "looking up cus_9"),
+        ("info", "shop", "crediting in_1"),
+        ("", "stderr", "half of a line"),
+        ("", "stderr", "and"),
+    ]
+
+
+def test_line_of_a_logger_that_writes_to_stderr_is_kept_once(captured):
+    captured()
+    handler = logging.StreamHandler(sys.stderr)
+    log.addHandler(handler)
+    try:
+        lines = log_capture.begin()
+        log.warning("once")
+    finally:
+        log.removeHandler(handler)
+
+    assert written(lines) == [("warning", "shop", "once")]
+
+
+def test_slots_are_told_apart_by_their_context(captured):
+    captured()
+    found = {}
+    barrier = threading.Barrier(2, timeout=10)
+
+    def slot(name):
+        lines = log_capture.begin()
+        barrier.wait()
+        sys.stdout.write(f"of {name}\n")
+        log.info("of %s", name)
+        found[name] = written(lines)
+
+    threads = [threading.Thread(target=slot, args=[name]) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {name: [text for *_, text in lines] for name, lines in found.items()} == {
+        "a": ["of a", "of a"],
+        "b": ["of b", "of b"],
+    }
+
+
+def test_arguments_that_do_not_fit_harm_nobody(captured):
+    lines = captured()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging, "raiseExceptions", False)
+        log.info("%d", "one")
+
+    assert written(lines) == [("info", "shop", "%d")]
+
+
+def test_library_that_was_quiet_stays_so(captured):
+    lines = captured()
+    logging.getLogger("sqlalchemy.engine").info("SELECT secrets")
+    logging.getLogger("hookonce.jobs").error("ours")
+
+    assert written(lines) == []
+
+
+def test_nothing_is_kept_where_it_is_off(monkeypatch):
+    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001
+    stdout = sys.stdout
+
+    log_capture.install("off")
+
+    assert sys.stdout is stdout
+    assert log_capture.begin() is None
+
+
+def many(count, text="line", second=0.0):
+    lines = Lines()
+    for number in range(count):
+        lines._began -= second  # noqa: SLF001  instead of waiting
+        lines.add("", "stdout", f"{text} {number}")
+    return lines.taken()
+
+
+def test_first_and_last_lines_of_very_many_are_kept():
+    kept, left_out = many(2_000, second=0.01)
+
+    assert len(kept) == MAX_LINES
+    assert left_out == 1_500
+    assert (kept[0].text, kept[249].text, kept[250].text, kept[-1].text) == (
+        "line 0",
+        "line 249",
+        "line 1750",
+        "line 1999",
+    )
+
+
+def test_lines_of_one_second_are_bounded():
+    kept, left_out = many(1_000)
+
+    assert (len(kept), left_out) == (log_capture.MAX_LINES_PER_SECOND, 800)
+
+
+def test_long_lines_are_cut_and_all_together_bounded():
+    kept, left_out = many(400, "x" * 10_000, second=0.01)
+
+    assert all(len(line.text) == MAX_LINE_LENGTH + 1 for line in kept)
+    assert sum(len(line.text) for line in kept) <= MAX_CHARACTERS
+    assert left_out == 400 - len(kept)
+
+
+def test_line_that_never_ends_takes_no_memory():
+    lines = Lines()
+    for _ in range(1_000):
+        lines.write("stdout", "x" * 1_000)
+
+    assert max(map(len, lines._pending.values())) < 3 * MAX_LINE_LENGTH  # noqa: SLF001
+    assert [len(line.text) for line in lines.taken()[0]] == [MAX_LINE_LENGTH + 1]
