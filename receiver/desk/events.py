@@ -303,6 +303,3 @@ def _unknown(reference: str) -> NotFound:
 def _other(conflict: dict[str, Any]) -> OtherBody:
     known = {name: conflict[name] for name in OtherBody.model_fields if name in conflict}
     return OtherBody(**known, bytes=len(conflict["body"]))
-
-
-OPERATIONS = (list_events, count_events, get_event, get_event_body)

@@ -90,6 +90,3 @@ def send_test_alert(desk: Desk) -> AlertSent:
         raise Unavailable(str(error), code="key_missing") from None
     desk.notifies_workers = True
     return AlertSent(event=number)
-
-
-OPERATIONS = (list_audit, list_alerts, send_test_alert)

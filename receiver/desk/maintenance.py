@@ -274,6 +274,3 @@ def _pending(url: str) -> int | None:
             return WorkQueue(client).pending()
     except (RedisUnavailable, ValueError):
         return None
-
-
-OPERATIONS = (get_stats, prune, forget_window, get_token)

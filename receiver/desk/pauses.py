@@ -224,6 +224,3 @@ def _shown(pause: pauses.Pause) -> Pause:
 
 def _by(pause: pauses.Pause) -> Literal["person", "breaker"]:
     return "breaker" if pause.is_of_breaker else "person"
-
-
-OPERATIONS = (list_handlers, list_pauses, pause, resume)

@@ -218,6 +218,3 @@ def _leaving(desk: Desk, row: dict[str, Any], body: bytes) -> dict[str, Any]:
         "is_redacted": is_redacted,
         "fingerprint": hashlib.sha256(leaving).hexdigest() if is_redacted else kept.hex(),
     }
-
-
-OPERATIONS = (begin_pull, pull_events, pull_event)

@@ -80,6 +80,3 @@ def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> Re
     return ReverifyResponse(
         **asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run, keeps=source.quarantine is not None
     )
-
-
-OPERATIONS = (list_quarantine, reverify_source)

@@ -99,6 +99,3 @@ def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
         data=[Conflict.model_validate(row) for row in rows],
         next=rows[-1]["id"] if len(rows) == asked.limit else None,
     )
-
-
-OPERATIONS = (list_rejected, list_conflicts)

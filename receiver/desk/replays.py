@@ -311,14 +311,3 @@ def _bulk(desk: Desk, number: int) -> Bulk:
     if bulk is None:
         raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
     return bulk
-
-
-OPERATIONS = (
-    replay,
-    release,
-    start_bulk_replay,
-    list_bulk_replays,
-    get_bulk_replay,
-    stop_bulk_replay,
-    continue_bulk_replay,
-)

@@ -216,13 +216,3 @@ def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Slot]:
         )
         for slot in sorted({*configured, *used})
     ]
-
-
-OPERATIONS = (
-    list_sources,
-    get_source,
-    send_test_event,
-    list_providers,
-    list_handed_secrets,
-    forget_handed_secret,
-)
