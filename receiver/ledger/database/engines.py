@@ -6,7 +6,6 @@ Apart from `connections`, since importing SQLAlchemy costs every process memory 
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DisconnectionError
@@ -48,14 +47,6 @@ def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:
     """Have the pool open another connection in the place of one that ended while it lay there."""
     if is_stale(connection):
         raise DisconnectionError("the server has ended this connection")
-
-
-def has_ended_idle(connection: Connection) -> bool:
-    """Return whether a connection that is in no transaction was ended meanwhile, so that another must be opened."""
-    if connection.in_transaction():
-        return False
-    driver = raw(connection)
-    return driver.closed or (driver.info.transaction_status is TransactionStatus.IDLE and is_stale(driver))
 
 
 def withdraw(connection: Connection) -> Connection:
