@@ -2,7 +2,7 @@
 
 A pause is one row, written at once; claims and sweeps then park what they meet, a batch at a time, while they hold
 that row `FOR SHARE`. The command that ends the pause deletes the row first, which waits for them, and un-parks by
-index after that: whatever was parked for that pause is then committed and found. If he is stopped halfway, a sweep
+index after that: whatever was parked for that pause is then committed and found. If it is stopped halfway, a sweep
 goes on: what is parked under a pause that is gone is un-parked, whoever left it.
 
 What may be paused, and how that is told, is in `receiver.ledger.reasons`. Runs of paused handlers are parked by claims
