@@ -20,8 +20,6 @@ MAX_ROWS = 60
 """Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
 _GAP_WIDTH = 9.0
 """Of a gap, in per cent of the whole; gaps never take more than half of it."""
-_GAP_FACTOR = 1.0
-"""A pause is a gap where it is longer than so many times all that was at work."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
 _TICK_DISTANCE = 20.0
@@ -154,7 +152,7 @@ def waterfall(found: Detail, now: datetime) -> Waterfall:
     newest = sorted(rows, key=lambda row: row.end or row.start or now)[-MAX_ROWS:]
     kept = [row for row in rows if any(row is each for each in newest)]
     begins = [row.since or row.start or row.end or came for row in kept]
-    first = came if len(kept) == len(rows) else min([each for each in begins if each], default=came)
+    first = came if len(kept) == len(rows) else min(begins, default=came)
     ends = [moment for row in kept for moment in (row.start, row.end) if moment]
     last = max([*ends, first + _SHORTEST_WORK])
     scale = _scale(first, last, kept)
@@ -171,7 +169,7 @@ def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> I
     for row in attempts:
         cycle = row.attempt[0]
         row.since = before if cycle == before_cycle else None
-        row.waited = _WAITED[cycle > 1, row.attempt[1] > 1] if not row.waited else row.waited
+        row.waited = row.waited or ("backoff" if row.attempt[1] > 1 else "in the queue")
         yield row
         begin, end = row.start, row.end or now
         mine = [step for step in steps if begin is None or step.started_at >= begin]
@@ -179,14 +177,6 @@ def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> I
         steps = [step for step in steps if step not in mine]
         yield from (_step(step, row, now) for step in mine)
         before, before_cycle = end, cycle
-
-
-_WAITED = {
-    (False, False): "in the queue",
-    (False, True): "backoff",
-    (True, False): "in the queue",
-    (True, True): "backoff",
-}
 
 
 def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) -> Iterator[Row]:
@@ -252,11 +242,7 @@ def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
     """Lay out the time from the first moment to the last: work by its length, long pauses as gaps."""
     busy = _merged([(first, first), (last, last), *_work(rows)])
     at_work = max(sum((end - begin for begin, end in busy), timedelta()), _SHORTEST_WORK)
-    pauses = [
-        (end, begin)
-        for (_, end), (begin, _) in itertools.pairwise(busy)
-        if begin - end > _GAP_FACTOR * at_work and begin - end > _SHORTEST_WORK
-    ]
+    pauses = [(end, begin) for (_, end), (begin, _) in itertools.pairwise(busy) if begin - end > at_work]
     if len(pauses) == 1 and pauses[0] == (first, last):
         pauses = []
     width = min(_GAP_WIDTH, 50 / len(pauses)) if pauses else 0.0
