@@ -149,11 +149,10 @@ def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
     is_users = not is_library(path) and not path.startswith(_PACKAGE)
     before = _LINES_BEFORE if is_users else 0
     numbers = range(max(line - before, 1), line + 1)
-    lines = [linecache.getline(path, number).rstrip()[:_MAX_CODE] for number in numbers]
+    # What is masked is whole then: half a secret would not be found.
+    lines = [told.cleaned(linecache.getline(path, number).rstrip())[:_MAX_CODE] for number in numbers]
     while len(lines) > 1 and not lines[0]:
         del lines[0]
     code = dedent("\n".join(lines)).split("\n") if lines[-1] else []
     folder = home_of(path)
-    return Frame(
-        path[len(folder) :], line, function, tuple(told.cleaned(each) for each in code), is_users, folder
-    )
+    return Frame(path[len(folder) :], line, function, tuple(code), is_users, folder)

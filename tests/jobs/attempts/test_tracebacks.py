@@ -173,6 +173,17 @@ def test_secret_of_a_source_is_masked_in_a_traceback(inbox):
     assert "key=[secret]: 500" in kept(inbox)[0]
 
 
+def test_secret_is_masked_where_a_line_of_code_is_cut(tmp_path):
+    file = tmp_path / "shop.py"
+    file.write_text(f"raise ValueError()  # {'x' * 170}whsec_abcdefgh\n")
+    code = compile(file.read_text(), file, "exec")
+
+    found = captured(raised(exec, code), cleaned=lambda text: text.replace("whsec_abcdefgh", "[secret]"))
+
+    assert "xx[secret" in found.text
+    assert "whsec" not in found.text
+
+
 def recurse(depth):
     return recurse_on(depth - 1) if depth else charge({})
 
