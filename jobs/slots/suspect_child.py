@@ -83,11 +83,11 @@ class SuspectChild:
         self._process = None
         return status
 
-    def take_end(self, how: str) -> Attempt | None:
-        """Return what it was at when it ended so, once."""
-        self._last.ended(how)
-        found = self._last.take()
-        return found.at if found else None
+    def take_attempt(self) -> Attempt | None:
+        """Return what it was at when it ended, once."""
+        attempt = self._last.current()
+        self._last.forget()
+        return attempt
 
     def is_at_one_for(self, seconds: float) -> bool:
         """Return whether it has been seen at one and the same suspect for so long."""

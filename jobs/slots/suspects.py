@@ -105,7 +105,7 @@ class Suspects:
 
     def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
         how = how_ended(status)
-        if attempt := child.take_end(how):
+        if attempt := child.take_attempt():
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
                 if status == os.EX_UNAVAILABLE:  # it ended because the ledger was away
                     takeover.give_back(connection, attempt.token)
