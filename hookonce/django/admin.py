@@ -14,7 +14,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.core.paginator import Paginator
 from django.db import connections, transaction
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.utils import OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -31,6 +31,8 @@ from hookonce.receiver.ledger.states import EventStatus
 COUNTED = 10_000
 """Rows that a list counts, and so lets be leafed through."""
 _SHOWN = 100
+_DIGITS = 18
+"""Of a number of an event, at most."""
 _NONE = "-"
 
 
@@ -49,9 +51,7 @@ class _SourceFilter(admin.SimpleListFilter):  # type: ignore[misc]
     title = parameter_name = "source"
 
     def lookups(self, *_: object) -> list[tuple[str, str]]:
-        with connections[ledger_alias()].cursor() as cursor:
-            cursor.execute(schema.named(SOURCES, ledger_schema()))
-            return [(name, name) for (name,) in cursor.fetchall()]
+        return [(name, name) for name in _sources()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:  # noqa: ARG002  Django's
         return queryset.filter(source=self.value()) if self.value() else queryset
@@ -167,8 +167,8 @@ class EventAdmin(_Reader):
     ordering = ("-id",)
     list_display = ("id", "source", "type", "event_id", "status", "received_at", "in_console")
     list_filter = (_SourceFilter, _StatusFilter, "is_test")
-    search_fields = ("=event_id", "=type")
-    search_help_text = "the sender's id or a type, whole"
+    search_fields = ("event_id", "type")
+    search_help_text = "the sender's id, the number or a type, whole"
     fields = (
         *("id", "source", "provider", "type", "event_id", "account", "status", "deliveries"),
         *("received_at", "occurred_at", "is_test", "runs", "failures", "in_console"),
@@ -188,12 +188,20 @@ class EventAdmin(_Reader):
         )
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
+        self,
+        request: HttpRequest,  # noqa: ARG002
+        queryset: QuerySet,
+        search_term: str,
     ) -> tuple[Any, bool]:
-        """Return events whose number, id or type the term is."""
-        if search_term.strip().isdecimal():
-            return queryset.filter(id=int(search_term)), False
-        return super().get_search_results(request, queryset, search_term)  # type: ignore[no-any-return]
+        """Return events whose id or number the term is, which an index finds; where none is, those of that type."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        named = Q(source__in=_sources(), event_id=term)
+        if term.isdecimal() and len(term) <= _DIGITS:
+            named |= Q(id=int(term))
+        found = queryset.filter(named)
+        return (found if found.exists() else queryset.filter(type=term)), False
 
     @admin.display  # type: ignore[untyped-decorator]
     def status(self, event: Any) -> str:  # noqa: ANN401  with what it was annotated with
@@ -250,6 +258,13 @@ class FailureAdmin(_Reader):
     search_help_text = "a handler's name, whole"
     fields = ("id", "of_event", "handler", "cycle", "attempt", "failed_at", "error", "in_console")
     readonly_fields = ("of_event", "in_console")
+
+
+def _sources() -> list[str]:
+    """Return the names of the sources that the ledger has events of."""
+    with connections[ledger_alias()].cursor() as cursor:
+        cursor.execute(schema.named(SOURCES, ledger_schema()))
+        return [name for (name,) in cursor.fetchall()]
 
 
 def _page_of(event: int) -> str:

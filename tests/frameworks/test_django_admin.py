@@ -95,6 +95,29 @@ def test_admin_shows_events_runs_and_failures_with_the_console(shop):
     assert not re.search(r"/hookonce/\w+/add/|/delete/|name=\"_save\"", f"{everything}{one}{runs}{failures}")
 
 
+def test_admin_finds_events_by_their_number_or_type(shop):
+    number = shop.query("SELECT id FROM hookonce.events WHERE event_id = 'evt_1'")[0][0]
+
+    shown = pages(shop, f"event/?q={number}", "event/?q=invoice.paid", f"event/?q={'9' * 30}")
+
+    assert {code for code, _ in shown.values()} == {200}
+    assert [re.findall(r">(evt_\d)<", html) for _, html in shown.values()] == [
+        ["evt_1"],
+        ["evt_2", "evt_1", "evt_0"],
+        [],
+    ]
+
+
+def test_admin_finds_an_event_whose_id_is_a_number(shop):
+    shop.query("UPDATE hookonce.events SET event_id = '4242' WHERE event_id = 'evt_0' RETURNING id")
+    try:
+        [(code, html)] = pages(shop, "event/?q=4242").values()
+    finally:
+        shop.query("UPDATE hookonce.events SET event_id = 'evt_0' WHERE event_id = '4242' RETURNING id")
+
+    assert (code, re.findall(r">(4242|evt_\d)<", html)) == (200, ["4242"])
+
+
 def test_admin_shows_events_to_those_only_who_have_the_permission(shop):
     shown = pages(shop, "event/", "run/", role="staff", may="view_event")
 
