@@ -29,23 +29,12 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     given = kit.Options(options, "hmac")
     scheme = declared.hmac_scheme(given)
     left_out = declared.volatile(given, "volatile")
-    events = kit.one_event(
-        id=declared.id_place(given, "id", kit.body_digest(*left_out)),
-        type=declared.place(given, "type"),
-        account=declared.place_or_none(given, "account"),
-        occurred_at=declared.place_or_none(given, "occurred_at"),
-        read=kit.any_body,
-    )
+    events = declared.events(given, left_out)
     within = declared.period(given, "period")
     declared.expect_ids_that_differ(given, "id", within)
     given.done()
-    sign = kit.signer(
-        scheme.sign,
-        event_id=declared.header_named(options["id"]),
-        type=declared.header_named(options["type"]),
-    )
     return kit.Configured(
-        sign=sign,
+        sign=declared.signer_of(scheme.sign, options),
         events=events,
         sender=kit.Sender(
             scheme=scheme,

@@ -60,14 +60,9 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     within = declared.period(given, "period")
     declared.expect_ids_that_differ(given, "id", within)
     given.done()
-    told = kit.signer(
-        scheme.sign,
-        event_id=declared.header_named(options["id"]),
-        type=declared.header_named(options["type"]),
-    )
     return kit.Configured(
         verify=scheme.verify if kit.jws.is_shared(scheme.algorithms[0]) else scheme.verify_by_set,
-        sign=told,
+        sign=declared.signer_of(scheme.sign, options),
         events=events,
         sender=kit.Sender(
             scheme=scheme,

@@ -63,11 +63,7 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
             volatile=changing,
             handshake=handshake,
         ),
-        wrap=lambda sign: kit.signer(
-            sign,
-            event_id=declared.header_named(options["id"]),
-            type=declared.header_named(options["type"]),
-        ),
+        wrap=lambda sign: declared.signer_of(sign, options),
     )
 
 

@@ -11,14 +11,17 @@ from urllib.parse import urlsplit
 
 from hookonce.providers.kit.crypto.secret_keys import CODECS
 from hookonce.providers.kit.crypto.signature_text import ENCODINGS
-from hookonce.providers.kit.events.fields import Extractor, field, fixed, header, query
+from hookonce.providers.kit.events.declare import one_event
+from hookonce.providers.kit.events.fields import Extractor, body_digest, field, fixed, header, query
 from hookonce.providers.kit.events.identity import BODY, RECEIPT, Identity, told_apart_by
 from hookonce.providers.kit.reading import json_paths
+from hookonce.providers.kit.reading.bodies import any_body
 from hookonce.providers.kit.registry.options import Options
 from hookonce.providers.kit.schemes.hmac_signature import HASHES, Hmac
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.signing.message_template import signs_body
 from hookonce.providers.kit.signing.timestamps import TOLERANCE, UNITS, Timestamp
+from hookonce.providers.kit.signing.verdict import Sign, signer
 
 _PLACES: Final[dict[str, Callable[[str], Extractor]]] = {"header": header, "query": query, "fixed": fixed}
 _EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fixed:text'"
@@ -175,6 +178,22 @@ def https_url(given: Options, name: str) -> str:
         )
         return ""
     return url
+
+
+def events(given: Options, left_out: tuple[str, ...]) -> one_event:
+    """Return the events of a source whose options say where all is; a fingerprint is taken without `left_out`."""
+    return one_event(
+        id=id_place(given, "id", body_digest(*left_out)),
+        type=place(given, "type"),
+        account=place_or_none(given, "account"),
+        occurred_at=place_or_none(given, "occurred_at"),
+        read=any_body,
+    )
+
+
+def signer_of(sign: Sign, options: Mapping[str, Any]) -> Sign:
+    """Have `sign` add the id and the type, where the options name headers for them."""
+    return signer(sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
 
 
 def header_named(place: str) -> str:
