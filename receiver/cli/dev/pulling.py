@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from hookonce.providers import Delivery
 from hookonce.receiver.cli.connections import operator
-from hookonce.receiver.cli.dev.screen import echo, say
 from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
+from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
 from hookonce.receiver.dev.stack import Stack

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from hookonce.receiver.cli.dev.introduction import introduce_source
-from hookonce.receiver.cli.dev.screen import echo, say
+from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import path_of

@@ -1,6 +1,5 @@
 """What `hookonce dev` shows of its children: a line per delivery and per run, and why attempts failed."""
 
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import psycopg
 from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
 from hookonce.receiver.dev.stack import Stack
@@ -85,13 +85,3 @@ class Screen:
         except (psycopg.Error, connections.LedgerUnavailable):
             self._ledger = None
             return None
-
-
-def say(text: str) -> None:
-    """Print a line of our own, with the time."""
-    echo(f"{time.strftime('%H:%M:%S')}  {text}")
-
-
-def echo(text: str, *, err: bool = False) -> None:
-    """Print in colour where a terminal shows it, and nobody asked for none (https://no-color.org)."""
-    click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)

@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from hookonce.providers import Delivery
-from hookonce.receiver.cli.dev.screen import echo, say
 from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
 from hookonce.receiver.cli.listen.signers import NoSigner, Signers
 from hookonce.receiver.cli.listen.target import Target
 from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
 from hookonce.receiver.outbound.forwarding import NotSent, send

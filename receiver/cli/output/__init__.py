@@ -2,6 +2,7 @@
 
 `tables` prints listings for people and programs, `rich_tables` draws them on a terminal, `tracebacks` shows why a
 handler failed, `event_lines` lists events and `event_page` shows one, `steps` are those of handlers, with `colors` for
-statuses, `times` and numbers in `words`. `new_files` writes files where there are none.
+statuses, `times` and numbers in `words`. `printing` tells of what goes on, line by line, and `new_files` writes files
+where there are none.
 `exits` turns errors into exit codes, and `errors` has the one that commands raise themselves.
 """
