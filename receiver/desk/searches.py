@@ -58,7 +58,7 @@ class FoundEvents(Page[Event]):
 def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
     """Find events by what their bodies hold, the newest first, for 20 seconds or 50,000 events at most.
 
-    A search that opens sealed bodies is audited, without what was looked for.
+    Each page that opens sealed bodies is audited, without what was looked for.
     """
     found = body_search.search(
         desk.connection,
@@ -69,7 +69,7 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
         before=asked.cursor,
         budget=BUDGET,
     )
-    if found.sealed and asked.cursor is None:
+    if found.sealed:  # on every page: a first one may begin at any cursor
         place = "a text in bodies" if asked.where is None else "a place in bodies"
         audit_log.note(desk.connection, desk.who, "search", place)
     rest: Cursor | None = found.rest
