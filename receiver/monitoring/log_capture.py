@@ -123,7 +123,7 @@ def end() -> None:
 def install(level: str) -> None:
     """Keep what handlers of this process write, loggers from this level on; once, before handlers are imported.
 
-    Whoever listened to the root logger hears no more than before.
+    A handler that the root logger has by then hears no more than before.
     """
     if level == "off" or _Streams.are_replaced:
         return
