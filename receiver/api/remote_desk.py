@@ -1,5 +1,6 @@
 """The desk of another inbox: each action asked by its route of the API there, and its answer read as it is here."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 
 A = TypeVar("A", bound=Answer)
-_STATUSES = {"(404)": NotFound, "(409)": Conflict}
+_KINDS: Mapping[int, type[RefusedByDesk]] = {404: NotFound, 409: Conflict}
 
 
 class RemoteDesk:
@@ -61,7 +62,5 @@ def _as_here(error: Refused) -> Exception:
     """Return the refusal that the same question gets on the machine itself; or the error, if there is no such one."""
     if error.said and error.code == "ambiguous":
         return Ambiguous(error.said)
-    kind: type[RefusedByDesk] | None = next(
-        (kind for end, kind in _STATUSES.items() if str(error).endswith(end)), None
-    )
+    kind = _KINDS.get(error.status)
     return kind(error.said, code=error.code) if error.said and kind else error

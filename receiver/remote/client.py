@@ -209,7 +209,7 @@ class Client:
         is_other = status == requests.codes.not_found and said.startswith(_UNKNOWN_PATH)
         if not is_probe and (is_other or status == requests.codes.unprocessable_entity):
             said += f" (hookonce {self.version() or 'of another version'} answers there)"
-        return Refused(f"{self.url}: {said} ({status})", code, "" if is_other else said)
+        return Refused(f"{self.url}: {said} ({status})", code, "" if is_other else said, status)
 
 
 def pause(number: int, wait: timedelta = timedelta(0)) -> timedelta:

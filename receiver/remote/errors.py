@@ -26,13 +26,14 @@ class BadProfiles(RemoteError):  # noqa: N818  a state of the world
 class Refused(RemoteError):  # noqa: N818  an answer
     """The other end has answered, and would say the same again; `code` is its word for it, of an inbox.
 
-    `said` is what an inbox said, word for word, where it has understood what was asked of it.
+    `said` is what an inbox said, word for word, where it has understood what was asked of it, and `status` HTTP's.
     """
 
-    def __init__(self, text: str, code: str = "", said: str = "") -> None:
+    def __init__(self, text: str, code: str = "", said: str = "", status: int = 0) -> None:
         super().__init__(text)
         self.code = code
         self.said = said
+        self.status = status
 
 
 class Unreachable(RemoteError):  # noqa: N818  an answer
