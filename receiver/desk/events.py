@@ -272,7 +272,8 @@ def get_event_body(desk: Desk, which: EventPath) -> Octets:
 
 def is_number(reference: str) -> bool:
     """Whether an event is named by what can only be a ledger id."""
-    return reference.isascii() and reference.isdecimal() and 0 < int(reference[:20]) <= MAX_ID
+    is_short = len(reference) <= len(str(MAX_ID))
+    return is_short and reference.isascii() and reference.isdecimal() and 0 < int(reference) <= MAX_ID
 
 
 def number_of(desk: Desk, reference: str) -> int:

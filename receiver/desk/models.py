@@ -96,6 +96,7 @@ Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
 Reference = Annotated[
     str,
     BeforeValidator(_named),
+    Field(min_length=1, max_length=255),
     WithJsonSchema(
         {
             "anyOf": [

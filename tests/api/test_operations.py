@@ -245,6 +245,14 @@ def test_source_shows_slots_in_use_and_no_secret(inbox):
     assert "whsec" not in answer.text
 
 
+def test_number_that_is_no_ledger_id_names_no_event(inbox):
+    too_large = "0" * 19 + "1" + "9" * 20
+
+    answer = inbox.ask("POST", "/replays", {"events": [too_large]}, scope="replay")
+
+    assert (answer.status_code, answer.json["unknown_names"]) == (200, [too_large])
+
+
 def test_handed_out_secret_is_listed_unseen_and_forgotten(inbox):
     handshake_secrets.keep(inbox.connection, "stripe", "handed-out-secret", OFF)
 

@@ -66,6 +66,8 @@ def test_request_is_refused_as_problem_details(calm, method, path, status, code)
         (b'{"events": []}', JSON, 422),
         (b'{"events": [true]}', JSON, 422),
         (b'{"events": [["1"]]}', JSON, 422),
+        (b'{"events": [""]}', JSON, 422),
+        (json.dumps({"events": ["e" * 256]}).encode(), JSON, 422),
         (b'{"events": [9223372036854775808]}', JSON, 422),
         (b'{"events": [1], "\\ud800": 1}', JSON, 422),
         (json.dumps({"events": [0] * 5000}).encode(), JSON, 422),
