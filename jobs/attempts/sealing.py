@@ -85,13 +85,12 @@ class Sealing:
 
     def logs(self, run: ClaimedRun, ending: AttemptResult, lines: Lines) -> AttemptResult:
         """Add what the handler wrote, masked; nothing of an event whose source keeps no bodies."""
-        found, left_out = lines.taken()
+        found, left_out = lines.taken(self._cleaned)
         if not found or not run.event.keep_body:
             return ending
-        kept = [line._replace(text=endings.storable_text(self._mask(line.text))) for line in found]
         try:
             sealed, key = self.keyring.encrypt(
-                lines_as_json(kept, left_out), log_context(run.event.id, run.handler, run.cycle, run.attempt)
+                lines_as_json(found, left_out), log_context(run.event.id, run.handler, run.cycle, run.attempt)
             )
         except KeyMissing:
             return ending

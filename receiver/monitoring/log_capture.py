@@ -11,6 +11,7 @@ import logging
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
@@ -36,6 +37,8 @@ _QUIET = (
     "botocore",
 )
 """Loggers whose lines below their level stay unwritten: they would tell of each statement, with what it holds."""
+_HEARD = MAX_LINE_LENGTH + 500
+"""Characters of a line until its attempt has ended: a secret at which it is cut then is masked first, as a whole."""
 _HALF = MAX_LINES // 2
 _CUT = "…"
 # A logger's line that goes to stderr is there already. CPython's `_getframe` tells who writes;
@@ -66,9 +69,7 @@ class Lines:
         if self._in_second > MAX_LINES_PER_SECOND:
             self._left_out += 1
             return
-        if len(text) > MAX_LINE_LENGTH:
-            text = text[:MAX_LINE_LENGTH] + _CUT
-        line = LogLine(int(after * 1000), level, logger, text)
+        line = LogLine(int(after * 1000), level, logger, text[:_HEARD])
         if len(self._first) < _HALF:
             self._first.append(line)
             return
@@ -81,24 +82,27 @@ class Lines:
         """Add what was written to a stream, line by line; the rest of it waits for its end."""
         if "\n" not in text:
             held = self._pending.get(stream, "")
-            if len(held) <= MAX_LINE_LENGTH:
-                self._pending[stream] = held + text[: MAX_LINE_LENGTH + 1]
+            if len(held) < _HEARD:
+                self._pending[stream] = held + text[:_HEARD]
             return
         first, *others = text.split("\n")
         self.add("", stream, self._pending.pop(stream, "") + first)
         for each in others[:-1]:
             self.add("", stream, each)
         if others[-1]:
-            self._pending[stream] = others[-1][: MAX_LINE_LENGTH + 1]
+            self._pending[stream] = others[-1][:_HEARD]
 
-    def taken(self) -> tuple[list[LogLine], int]:
-        """Return what is kept, and how many lines are not; those in the middle go where all would be too long."""
+    def taken(self, cleaned: Callable[[str], str] = str) -> tuple[list[LogLine], int]:
+        """Return what is kept, and how many lines are not; those in the middle go where all would be too long.
+
+        `cleaned` makes each line fit to be kept.
+        """
         for stream, text in list(self._pending.items()):
             self.add("", stream, text)
         self._pending.clear()
         left, most = self._left_out, MAX_CHARACTERS // 2
-        first = _within(self._first, most)
-        last = _within(list(self._last)[::-1], most)[::-1]
+        first = _within([_cut(line, cleaned) for line in self._first], most)
+        last = _within([_cut(line, cleaned) for line in reversed(self._last)], most)[::-1]
         left += len(self._first) - len(first) + len(self._last) - len(last)
         return [*first, *last], left
 
@@ -186,6 +190,11 @@ class _Stream:
 
     def __iter__(self) -> Any:  # noqa: ANN401
         return iter(self._stream)
+
+
+def _cut(line: LogLine, cleaned: Callable[[str], str]) -> LogLine:
+    text = cleaned(line.text)
+    return line._replace(text=text if len(text) <= MAX_LINE_LENGTH else text[:MAX_LINE_LENGTH] + _CUT)
 
 
 def _within(lines: list[LogLine], most: int) -> list[LogLine]:

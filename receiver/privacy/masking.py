@@ -46,8 +46,12 @@ def masked_body(body: bytes, source: Source) -> bytes:
 
 
 def mask_secrets(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return what masks these in a text that is kept; what is too short to be told from other text stays."""
-    known = sorted({each for each in secrets if len(each) >= _SHORTEST_SECRET}, key=len, reverse=True)
+    """Return what masks these in a text that is kept; what is too short to be told from other text stays.
+
+    Of a secret of several lines each is masked by itself, too: it may be printed or logged line by line.
+    """
+    parts = {part for each in secrets for part in (each, *each.splitlines())}
+    known = sorted((part for part in parts if len(part) >= _SHORTEST_SECRET), key=len, reverse=True)
 
     def masked(text: str) -> str:
         for secret in known:

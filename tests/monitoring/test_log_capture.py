@@ -152,6 +152,14 @@ def test_long_lines_are_cut_and_all_together_bounded():
     assert left_out == 400 - len(kept)
 
 
+def test_secret_is_masked_where_a_line_is_cut():
+    lines = Lines()
+    lines.add("info", "shop", "x" * (MAX_LINE_LENGTH - 8) + "whsec_abcdefgh")
+    ((kept,), _) = lines.taken(lambda text: text.replace("whsec_abcdefgh", "[secret]"))
+
+    assert kept.text.endswith("xx[secret]")
+
+
 def test_line_that_never_ends_takes_no_memory():
     lines = Lines()
     for _ in range(1_000):

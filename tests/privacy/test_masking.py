@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_url
+from hookonce.receiver.privacy.masking import (
+    kept_headers,
+    kept_headers_as_json,
+    mask_secrets,
+    masked_url,
+)
 from hookonce.receiver.source import Source
 
 SOURCE = Source("hmac", load("stripe"), ("s3cret/+", "two words"))
@@ -28,3 +33,9 @@ def test_url_is_kept_without_a_secret_however_it_is_spelled(query, kept):
 @given(st.dictionaries(st.text() | st.sampled_from(["authorization", "x-token"]), st.text()))
 def test_headers_are_spelled_as_json_as_python_does(headers):
     assert kept_headers_as_json(headers, SOURCE) == json.dumps(kept_headers(headers, SOURCE))
+
+
+def test_secret_of_several_lines_is_masked_line_by_line():
+    masked = mask_secrets(["-----BEGIN KEY-----\nMIIBIjANBgkq\n-----END KEY-----"])
+
+    assert masked("the key is MIIBIjANBgkq, the id 12") == "the key is [secret], the id 12"
