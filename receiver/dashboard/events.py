@@ -108,7 +108,7 @@ def _searched(
     found = body_search.search(
         connection, keyring, form.wanted, form.needle, limit=PAGE_SIZE, before=before, budget=budget
     )
-    if found.sealed and "on" not in request.args:
+    if found.sealed:  # whatever the request says of where it goes on
         place = "a place in bodies" if form.needle.steps is not None else "a text in bodies"
         audit_log.note(connection, actor(), "search", place)
     is_full = len(found.rows) == PAGE_SIZE

@@ -52,10 +52,11 @@ def test_path_that_is_none_is_told(browser):
     assert "is not a path" in browser.get("/admin/events?body=$x").text
 
 
-def test_search_that_opened_bodies_is_in_the_audit_without_what_was_looked_for(inbox, browser):
+@pytest.mark.parametrize("more", ["", "&on=1"])
+def test_search_that_opened_bodies_is_in_the_audit_without_what_was_looked_for(inbox, browser, more):
     fill_sealed(inbox.connection, 3, inbox.settings.keyring)
 
-    page = browser.get("/admin/events?body=$.customer=cus_1").text
+    page = browser.get(f"/admin/events?body=$.customer=cus_1{more}").text
 
     assert len(SHOWN.findall(page)) == 1
     assert inbox.audit() == [
