@@ -46,7 +46,9 @@ _LIMITS = (
     _Most(1, chain=4, group=3, depth=2, said=300),
     _Most(1, chain=4, group=3, depth=1, said=200),
     _Most(0, chain=4, group=3, depth=1, said=100),
+    _Most(0, chain=2, group=0, depth=0, said=500),
 )
+"""The last of them fits whatever is said: JSON spells a character in twelve bytes at most."""
 
 
 def captured(

@@ -19,6 +19,7 @@ from tests.support.new_event import new_event
 
 KEYRING = Keyring([os.urandom(32)])
 CARD = "4242-4242"
+COSTLY = "\N{GRINNING FACE}" * 500
 EMAIL = "ann@\nDETAIL:  example\nHINT: com"
 
 
@@ -241,6 +242,25 @@ def wide():
     return raised(wrap_all, ExceptionGroup("wide", inner))
 
 
+def costly():
+    """Groups that come from groups, of errors that come from errors: each says what JSON spells in many bytes."""
+    error = ValueError(COSTLY)
+    for _ in range(4):
+        inner = [chained(ValueError(COSTLY)) for _ in range(4)]
+        error = raised(raise_from, ExceptionGroup(COSTLY, inner), error)
+    return error
+
+
+def chained(error):
+    for _ in range(4):
+        error = raised(raise_from, ValueError(COSTLY), error)
+    return error
+
+
+def raise_from(error, cause):
+    raise error from cause
+
+
 def wrap_all(error):
     raise RuntimeError("and then") from error
 
@@ -250,6 +270,7 @@ def wrap_all(error):
     [
         (lambda: chain(5000), ["ValueError: the first", "number 4999", "more exceptions between these"]),
         (circle, ["ValueError: one", "ValueError: two"]),
+        (costly, ["ExceptionGroup: \N{GRINNING FACE}"]),
         (lambda: raised(throw, ValueError("x" * 1_000_000)), ["ValueError: xxx"]),
         (
             group,
@@ -263,7 +284,7 @@ def wrap_all(error):
         (wide, ["ExceptionGroup: wide", "RuntimeError: and then"]),
         (lambda: raised(recurse, 10**6), ["RecursionError: maximum recursion depth exceeded"]),
     ],
-    ids=["long chain", "circle", "long message", "groups", "many long messages", "recursion"],
+    ids=["long chain", "circle", "costly", "long message", "groups", "many long messages", "recursion"],
 )
 def test_traceback_of_any_size_is_kept_within_its_limit(error, says):
     found = captured(error())
