@@ -3,6 +3,7 @@
 from hookonce.receiver.desk import (
     client_commands,
     dead_letters,
+    diffs,
     events,
     history,
     maintenance,
@@ -22,6 +23,7 @@ __all__ = [
     "ACTIONS",
     "client_commands",
     "dead_letters",
+    "diffs",
     "events",
     "history",
     "maintenance",

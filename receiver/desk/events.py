@@ -224,7 +224,7 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
 @action(scope=Scope.READ)
 def get_event(desk: Desk, which: EventPath) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
-    found = _found(desk, which)
+    found = found_event(desk, which)
     body = found.body
     return FullEvent(
         **asdict(found.event),
@@ -252,7 +252,7 @@ class OtherBodyPath(EventPath):
 @action(scope=Scope.READ)
 def get_other_body(desk: Desk, which: OtherBodyPath) -> Octets:
     """Download another body that came under the id of an event."""
-    for other in _found(desk, which).conflicts:
+    for other in found_event(desk, which).conflicts:
         if other["id"] == which.body and not other["unreadable"]:
             return Octets(f"event-{which.event}-conflict-{which.body}.bin", other["body"])
     raise NotFound(f"event {which.event} has no other body {which.body}, or it can't be opened here")
@@ -261,7 +261,7 @@ def get_other_body(desk: Desk, which: OtherBodyPath) -> Octets:
 @action(scope=Scope.READ)
 def get_event_body(desk: Desk, which: EventPath) -> Octets:
     """Download the body of an event, byte for byte."""
-    found = _found(desk, which)
+    found = found_event(desk, which)
     number = found.event.id
     if found.body is None:
         raise NotFound(f"the body of event {number} {found.why_no_body}; only its row is left")
@@ -287,7 +287,8 @@ def number_of(desk: Desk, reference: str) -> int:
     return number
 
 
-def _found(desk: Desk, which: EventPath) -> Detail:
+def found_event(desk: Desk, which: EventPath) -> Detail:
+    """Return everything known of an event, however it is named. Raises: `NotFound`, `Ambiguous`."""
     found = events.detail(desk.connection, number_of(desk, which.event), desk.settings.keyring)
     if found is None:
         raise _unknown(which.event)

@@ -177,6 +177,8 @@ def browse(connection):
     short = timedelta(0)
     with connection.transaction(force_rollback=True):
         event_pages.newest(connection, Filter(run_by="credit"), 5, middle, short)
+        former = Filter(source="stripe", type="invoice.paid", status="done")
+        event_pages.newest(connection, former, 1, middle, short)
         rows = event_pages.oldest_after(connection, Filter(status="dead"), 5, middle, short)
         run_outcomes.outcomes(connection, [row.id for row in rows])
         body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)
