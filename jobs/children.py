@@ -27,6 +27,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.processes.introduction import introduce, named
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,29 @@ def handlers_here(settings: Settings) -> Registry:
     if settings.handlers:
         warn_of_none(registry, ", ".join(settings.handlers))
     return registry
+
+
+def introduce_worker(settings: Settings, registry: Registry, processes: int, concurrency: int) -> None:
+    """Say on stderr what a worker is, how much it runs at once, and which sources and handlers it has."""
+    introduce(
+        "worker",
+        "runs handlers until Ctrl-C",
+        [
+            (
+                "runs at once",
+                f"{processes * concurrency}: --processes {processes}, --concurrency {concurrency}",
+            ),
+            ("listens", "to the queue in Redis, and looks into the ledger every second"),
+            ("sources", named(settings.sources, "none")),
+            *([("commands", named(settings.commands, ""))] if settings.commands else []),
+            (
+                "handlers",
+                named(
+                    {each.name for each in registry if each.place != ALERTS}, "none; every event is ignored"
+                ),
+            ),
+        ],
+    )
 
 
 def warn_of_none(registry: Registry, modules: str) -> None:

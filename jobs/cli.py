@@ -21,6 +21,7 @@ from hookonce.jobs.children import (
     begin,
     claimer_of,
     handlers_here,
+    introduce_worker,
     sweep_forever,
     warn_of_none,
     work_alone,
@@ -102,10 +103,15 @@ def worker(  # noqa: PLR0913  an option each
         with _directory() as directory:
             sys.exit(supervise_reloading(Path(directory, "1") if directory else None))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until there is something to stop
-    if status := ForkedProcess(partial(begin, handlers_here)).wait():
+    if status := ForkedProcess(partial(begin, partial(_check, processes, at_once))).wait():
         sys.exit(status)
     sweeping = Child("sweep", run=partial(begin, sweep_forever))
     sys.exit(supervise(settings, partial(_forked, at_once), sweeping, processes))
+
+
+def _check(processes: int, concurrency: int, settings: Settings) -> None:
+    """Import the user's handlers, which the supervisor must not, and say what this worker is."""
+    introduce_worker(settings, handlers_here(settings), processes, concurrency)
 
 
 def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> Child:
@@ -171,6 +177,7 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
     else:
         if modules:
             warn_of_none(registry, " or ".join(modules))
+        introduce_worker(settings, registry, processes, at_once)
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
         sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
         sys.exit(supervise(settings, started, sweeping, processes))

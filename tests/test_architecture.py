@@ -152,6 +152,7 @@ MAY_IMPORT = {
         "monitoring",
         "outbound",
         "privacy",
+        "processes",
         "redis",
         "remote",
         "samples",

@@ -29,6 +29,7 @@ from hookonce.receiver.config.sources import TESTS
 from hookonce.receiver.dev import embedded, generated_secrets
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.processes import introduction
 from hookonce.receiver.processes.child import OnLine
 from hookonce.receiver.processes.supervisor import Child, Supervisor
 
@@ -231,6 +232,7 @@ def _environment(found: Servers, made: Mapping[str, str]) -> dict[str, str]:
         "HOOKONCE_LOG_LEVEL": os.environ.get("HOOKONCE_LOG_LEVEL") or "INFO",
         "WEB_CONCURRENCY": os.environ.get("WEB_CONCURRENCY") or "1",
         TESTS: "1",
+        introduction.DONE: "1",
         "PYTHONUNBUFFERED": "1",  # what a handler prints is shown when it prints it
     }
     return chosen | {generated_secrets.variable(source): secret for source, secret in made.items()}

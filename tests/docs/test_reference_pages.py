@@ -17,7 +17,7 @@ CODE = [
 ]
 MENTIONED = re.compile(r"\bHOOKONCE_[A-Z]+(?:_[A-Z]+)*\b")
 FOR_TESTS = {"HOOKONCE_FAILPOINT", "HOOKONCE_FAILPOINT_LOG"}
-AMONG_US = {"HOOKONCE_DOTENV"}
+AMONG_US = {"HOOKONCE_DOTENV", "HOOKONCE_INTRODUCED"}
 """What one process of ours tells another."""
 
 

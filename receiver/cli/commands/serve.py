@@ -1,22 +1,32 @@
 """`hookonce serve`: gunicorn with hookonce's settings."""
 
+import errno
 import os
+import re
+import socket
 import sys
+from contextlib import closing
 
 import click
 import psycopg
 
+from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import load_settings, require_servers
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.handlers import known_handlers
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.monitoring import health
+from hookonce.receiver.processes.introduction import introduce, named
+
+_ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})(?=\s*(?:,|$))")
+"""Of `--bind`: hosts and ports; files and descriptors are gunicorn's to judge."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--bind", help="Where to listen; default 0.0.0.0:$PORT, port 8000.")
+@click.option("--bind", "-b", help="Where to listen; default 0.0.0.0:$PORT, port 8000.")
 @click.argument("gunicorn_options", nargs=-1, type=click.UNPROCESSED)
 def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     """Receive webhooks until stopped. Further options go to gunicorn.
@@ -27,19 +37,16 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     settings = load_settings()
     require_servers(settings)
     _require_numbers("WEB_CONCURRENCY", "PORT")
-    try:
-        health.require_schema(settings.database_url)
-        _make_partitions(settings.database_url)
-    except LedgerUnavailable:
-        click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
-    if not os.environ.get("WEB_CONCURRENCY"):
-        click.echo(
-            f"hookonce: {processes(cores())} processes receive, on {cores()} cores: PostgreSQL and workers need half "
-            "of them, and two outlive a crash of one; WEB_CONCURRENCY sets another number",
-            err=True,
-        )
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
+    where = _where(gunicorn_options)
+    handlers: set[str] | None = None
+    try:
+        health.require_schema(settings.database_url)
+        handlers = _prepare(settings.database_url)
+    except LedgerUnavailable:
+        click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
+    _introduce(settings, where, handlers)
     argv = [
         sys.executable,
         "-m",
@@ -52,6 +59,59 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     os.execv(sys.executable, argv)  # noqa: S606  gunicorn takes our place, and our signals
 
 
+def _introduce(settings: Settings, where: str, handlers: set[str] | None) -> None:
+    number = os.environ.get("WEB_CONCURRENCY")
+    running = "none has told of itself; `hookonce worker` runs them"
+    introduce(
+        "serve",
+        "receives webhooks until Ctrl-C",
+        [
+            ("listens", where),
+            (
+                "processes",
+                f"{number}, as WEB_CONCURRENCY says"
+                if number
+                else f"{processes(cores())}, on {cores()} cores; WEB_CONCURRENCY sets another number",
+            ),
+            ("sources", named(settings.sources, "none; `hookonce new` makes one")),
+            *([("commands", named(settings.commands, ""))] if settings.commands else []),
+            (
+                "handlers",
+                "not known while the database is away" if handlers is None else named(handlers, running),
+            ),
+        ],
+    )
+
+
+def _where(gunicorn_options: tuple[str, ...]) -> str:
+    """Return where gunicorn is to listen, once it is sure that it can. Raises: `click.ClickException`.
+
+    gunicorn would try five times, and log each; what it alone knows of, as sockets it is handed, is left to it.
+    """
+    if os.environ.get("LISTEN_FDS") or os.environ.get("GUNICORN_CMD_ARGS"):
+        return "where gunicorn is told to"
+    where = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT') or 8000}"
+    if "--reuse-port" not in gunicorn_options:
+        for host, port in _ADDRESS.findall(where):
+            _require_free(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104  gunicorn's default
+    return where
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn: a port just left is free
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            why = (
+                f"port {port} is taken at {host} by another process; end that one"
+                if getattr(error, "errno", None) == errno.EADDRINUSE
+                else f"can't listen at {host}:{port}: {getattr(error, 'strerror', None) or error}; see to that"
+            )
+            raise click.ClickException(f"{why}, or listen elsewhere with --bind HOST:PORT or PORT") from None
+
+
 def _require_numbers(*variables: str) -> None:
     """Raise `ConfigError` for what gunicorn's settings would fail to read."""
     wrong = [name for name in variables if not (os.environ.get(name) or "1").isdecimal()]
@@ -59,7 +119,8 @@ def _require_numbers(*variables: str) -> None:
         raise ConfigError([f"{name} is {os.environ[name]!r}; expected a number" for name in wrong])
 
 
-def _make_partitions(url: str) -> None:
+def _prepare(url: str) -> set[str] | None:
+    """Make the partitions of the next days; return the handlers that workers have told of, None if it can't be read."""
     try:
         with connections.connect(url) as connection:
             partitions.create_partitions(connection)
@@ -67,3 +128,8 @@ def _make_partitions(url: str) -> None:
         click.echo(
             f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}", err=True
         )
+    try:
+        with connections.connect(url) as connection:
+            return {each.handler for each in known_handlers(connection) if each.place != ALERTS_SOURCE}
+    except (psycopg.Error, LedgerUnavailable):
+        return None
