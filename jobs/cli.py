@@ -72,7 +72,7 @@ _MAX_SAID = 4000
 )
 @click.option("--check", type=int, hidden=True, help="Load handlers, write what came of it there, and end.")
 @click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after.")
-@click.option("--reloading", is_flag=True, hidden=True, help="Load handlers anew at SIGHUP.")
+@click.option("--reloading", is_flag=True, hidden=True, help="Load handlers again at SIGHUP.")
 def worker(  # noqa: PLR0913  an option each
     processes: int,
     concurrency: int | None,

@@ -192,7 +192,7 @@ def import_handlers(modules: Iterable[str]) -> Registry:
 def _mend(error: BaseException) -> str:
     if isinstance(error, ImportError) and error.name == _FORMER_NAME:
         return "write `from hookonce import on`, as it is since 0.2"
-    return "mend it, or take it out of [receiver] handlers"
+    return "fix it, or take it out of [receiver] handlers"
 
 
 def _is_count(value: object) -> bool:

@@ -26,7 +26,7 @@ sender = kit.Sender(
         "$.attemptId + $.code",
         "$.id + $.code",
         "body",
-        because="an attempt is started, submitted and decided once, and a decision made anew says when",
+        because="an attempt is started, submitted and decided once, and a decision made again says when",
     ),
     setup_url="https://station.veriff.com/",
 )

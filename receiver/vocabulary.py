@@ -105,7 +105,7 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
     ),
     Reason.NO_SECRET: Refusal(
         "The source has no secret, so nothing can be proved: our fault.",
-        "Set the source's secret and restart the receivers. The sender was told to come again.",
+        "Set the source's secret and restart the receivers. The sender was told to retry.",
     ),
     Reason.MISSING_HEADER: Refusal(
         "A header that the sender always sends was not there.",

@@ -117,7 +117,7 @@ def _stopped(connection: psycopg.Connection, longest: timedelta, now: datetime) 
             text += f"; {number}, the oldest came {age} ago"
         resume = f"`hookonce resume {shlex.quote(each.handler)} --kind handler`"
         found["breaker_open", each.handler] = (
-            f"{text}; mend the cause: one event is tried now and then, and {resume} has all go on at once"
+            f"{text}; fix the cause: one event is tried now and then, and {resume} has all go on at once"
         )
     return found
 

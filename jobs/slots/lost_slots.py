@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _MAX_NAMED = 5
 """Handlers that are named in one line."""
 LOST_SHARE = 4
-"""One slot in so many lost, and the process starts anew."""
+"""One slot in so many lost, and the process restarts."""
 
 
 class LostSlots:
@@ -119,7 +119,7 @@ class LostSlots:
 
     def _break(self, why: str) -> None:
         if not self.is_broken:
-            log.error("%s; the process starts anew", why)
+            log.error("%s; the process restarts", why)
             self.is_broken = True
             stopping.set()
 

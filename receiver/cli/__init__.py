@@ -59,7 +59,7 @@ COMMANDS = {
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
     "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
-    "resume": (f"{_HERE}.pause:resume", "Go on with a paused source or handler."),
+    "resume": (f"{_HERE}.pause:resume", "Continue a paused source or handler."),
     "reverify": (f"{_HERE}.quarantine:reverify", "Take in what was rejected and is genuine after all."),
     "secrets": (f"{_HERE}.secrets:secrets", "See and forget secrets that senders handed out."),
     "serve": (f"{_HERE}.serve:serve", "Receive webhooks (gunicorn)."),
@@ -84,7 +84,7 @@ SHOWN = {
     "Try": ("init", "dev", "trigger"),
     "Build": ("new", "capture"),
     "Look": ("events", "stats", "doctor"),
-    "Mend": ("replay", "pause"),
+    "Fix": ("replay", "pause"),
     "Run": ("serve", "worker"),
 }
 """What people come for, and the commands for it; `hookonce help` has all."""
@@ -96,12 +96,12 @@ FURTHER = {
         *("alerts", "breakers", "commands", "conflicts", "handlers", "limits", "providers", "rejected"),
         *("replays", "sources", "tail"),
     ),
-    "Mend": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
+    "Fix": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
     "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),
 }
 """All others, in the same groups: one level down."""
 
-AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", *FURTHER["Look"], *FURTHER["Mend"]} - {"tail"}
+AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", *FURTHER["Look"], *FURTHER["Fix"]} - {"tail"}
 """Commands that `--at` can send elsewhere: those that ask the desk."""
 
 _SHOWN_BY = "`hookonce stats` says what holds handlers up, `hookonce handlers list` what they are held to"

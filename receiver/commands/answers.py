@@ -13,7 +13,7 @@ from hookonce.receiver.web.response import JSON, Response
 
 RETRY_AFTER = "1"
 _FAILED = (
-    "the command failed for good and was not done; ask for it anew, under a new key, when its cause is gone"
+    "the command failed for good and was not done; send it again under a new key, when its cause is gone"
 )
 _TRIED_AGAIN = (
     "the command failed and is tried again by itself; look again later, or ask again with the same key"

@@ -42,7 +42,7 @@ def _read() -> dict[str, str]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError([f"{FILE} can't be read: {why}; mend it, or its permissions"]) from None
+        raise ConfigError([f"{FILE} can't be read: {why}; fix it, or its permissions"]) from None
     wrong = [each.original.line for each in lines if each.error]
     if wrong:
         raise ConfigError([f"{FILE}:{line} is not understood; expected NAME=value" for line in wrong])

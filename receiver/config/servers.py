@@ -84,7 +84,7 @@ def read_toml(environ: Mapping[str, str]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            [f"{path} can't be read: {error.strerror}; mend HOOKONCE_CONFIG or the file's permissions"]
+            [f"{path} can't be read: {error.strerror}; fix HOOKONCE_CONFIG or the file's permissions"]
         ) from None
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path} is not valid TOML: it is not UTF-8 at byte {error.start}"]) from None

@@ -19,28 +19,26 @@ class _Way(NamedTuple):
 
 
 _WAYS: Final[Mapping[str, _Way]] = {
-    "dead_runs": _Way("admin.events", "See what died, mend the cause, replay", {"status": EventStatus.DEAD}),
+    "dead_runs": _Way("admin.events", "See the errors, fix the cause, replay", {"status": EventStatus.DEAD}),
     "retried_for": _Way(
         "admin.events",
-        "See what is tried again, and by which error it fails",
+        "See the events being retried and their errors",
         {"status": EventStatus.WAITING},
     ),
-    "signature_failures": _Way("admin.rejected", "See what was refused, compare the secret"),
-    "conflicts": _Way("admin.events", "See what came, and ask its sender why", {"since": "24h"}),
-    "duplicates": _Way("admin.events", "See what came, and ask its sender why", {"since": "24h"}),
-    "oldest_due": _Way("admin.handlers", "See what holds handlers up, start more workers"),
-    "breaker_open": _Way("admin.handlers", "See by which error it fails, mend the cause, resume it"),
-    "lost_leases": _Way("admin.handlers", "See which handlers take long, and give workers time to end"),
+    "signature_failures": _Way("admin.rejected", "See the rejected deliveries, compare the secret"),
+    "conflicts": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
+    "duplicates": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
+    "oldest_due": _Way("admin.handlers", "See what handlers wait for, start more workers"),
+    "breaker_open": _Way("admin.handlers", "See its error, fix the cause, resume it"),
+    "lost_leases": _Way("admin.handlers", "See which handlers are slow, give workers time to finish"),
 }
-_ELSEWHERE: Final = _Way("admin.overview", "See the servers' state on the overview")
+_ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")
 
 
 def alert_link(alert: Alert) -> tuple[str, str]:
     """Return an address and what to do there."""
     if alert.kind == "source_silent":
-        return url_for(
-            "admin.source", name=alert.subject
-        ), "See the source, and whether its sender has our URL"
+        return url_for("admin.source", name=alert.subject), "See the source, check the URL at its sender"
     way = _WAYS.get(alert.kind, _ELSEWHERE)
     fields = dict(way.fields)
     if alert.subject and way.endpoint in {"admin.events", "admin.rejected"}:

@@ -201,7 +201,7 @@ def _lacks_a_right(error: psycopg.Error) -> tuple[str, int]:
     log.error("a page lacks a right: %s; `hookonce db roles --desk` gives it", error.diag.message_primary)
     return _error_page(
         503,
-        "The ledger is not for this receiver to show",
+        "This receiver may not read the ledger",
         "Its role in PostgreSQL may not read that; its log says more.",
     )
 
@@ -213,14 +213,14 @@ def _ledger_unavailable(error: Exception) -> tuple[str, int]:
     return _error_page(
         503,
         "The ledger does not answer",
-        "PostgreSQL can't be reached just now; senders are told to come again.",
+        "PostgreSQL can't be reached just now; senders are told to retry.",
     )
 
 
 @admin.errorhandler(Exception)
 def _unexpected_error(error: Exception) -> tuple[str, int]:
     log.error("a page failed: %s", type(error).__name__, exc_info=error)
-    return _error_page(500, "Something broke", "It is our mistake; the log has the details.")
+    return _error_page(500, "Something broke", "This is a bug in hookonce; the log has the details.")
 
 
 def _error_page(status: int, title: str, text: str) -> tuple[str, int]:

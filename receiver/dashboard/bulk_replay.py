@@ -27,7 +27,9 @@ def bulk_new() -> str:
     """Show what matches by type and status, and the button."""
     form = read_event_form(request.args, datetime.now(UTC))
     if form.needle:
-        form.mistakes.append("what bodies hold can't be replayed as a whole; choose the events on their page")
+        form.mistakes.append(
+            "a search in bodies can't be replayed as a whole; select its events on the events page"
+        )
     counts = []
     with context().ledger() as connection:
         chosen_from = choices.choices(connection)
@@ -51,7 +53,7 @@ def bulk_start() -> Response:
     if form.mistakes or form.needle or not form.typed:
         abort(
             400,
-            "; ".join(form.mistakes) or "Say which events: an empty filter would replay the whole ledger.",
+            "; ".join(form.mistakes) or "Set a filter: an empty one would replay the whole ledger.",
         )
     rate = _rate(request.form.get("rate", "").strip())
     with context().ledger() as connection:

@@ -19,7 +19,7 @@ def replay_chosen() -> Response:
     """Run the chosen events again, then show the same list."""
     chosen = {number for number in request.form.getlist("event", int) if 0 < number < 1 << 63}
     if not chosen or len(chosen) > MAX_CHOSEN:
-        abort(400, f"Choose up to {MAX_CHOSEN} events; to replay more, replay what matches a filter.")
+        abort(400, f"Select up to {MAX_CHOSEN} events; to replay more, replay all that match a filter.")
     with context().ledger() as connection:
         outcomes = Counter(each.fate for each in event_replays.replay(connection, sorted(chosen), actor()))
     if any(outcomes[fate] for fate in GOOD):
@@ -42,4 +42,4 @@ def said_of(said: str) -> tuple[str, str] | None:
     kind = "good" if counted.keys() <= GOOD else "bad" if counted.keys() & _BAD else "warn"
     told = ", ".join(f"{number} {fate}" for fate, number in counted.items())
     hint = " Open an event that is done to run it once more." if ReplayOutcome.DONE in counted else ""
-    return kind, f"Of the chosen events: {told}.{hint}"
+    return kind, f"Of the selected events: {told}.{hint}"

@@ -4,7 +4,7 @@
 - `actions`: brings them into the list
 - `models`, `filters`: how what is typed is read: times, ids, which events
 - `refusals`: why something is not done
-- `events`, `searches`, `dead_letters`: what came, what bodies hold, and what events died of
+- `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `diffs`, `body_diff`: what is other in a body than in a former one
 - `replays`, `steps`: running events again, and what a person decides about steps
 - `client_commands`: what clients asked for under a key

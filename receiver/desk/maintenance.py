@@ -37,7 +37,7 @@ class StatusCount(ResponseModel):
 
 
 class RejectionCount(ResponseModel):
-    """Deliveries rejected since ever; `source` is empty where none has the name."""
+    """Deliveries rejected, all time; `source` is empty where none has the name."""
 
     source: str
     reason: str

@@ -67,7 +67,7 @@ class ReplayRequest(EventIds):
         description="what was shown of events; those that have changed since are left alone",
     )
     forget_steps: Annotated[list[Text], Field(max_length=100)] = Field(
-        default_factory=list, description="names of steps that are done anew"
+        default_factory=list, description="names of steps to repeat"
     )
 
 
@@ -82,7 +82,7 @@ class DoneRunModel(ResponseModel):
 class ReplayResultModel(ResponseModel):
     """What became of one event; `left` are handlers whose runs are under way and were left alone.
 
-    `forgotten` are the steps that are done anew, as "handler/step"; `done` the runs that had succeeded before, and
+    `forgotten` are the steps that are repeated, as "handler/step"; `done` the runs that had succeeded before, and
     `view` what `seen` takes. `is_command`: it is the command of a client.
     """
 
@@ -245,7 +245,7 @@ def stop_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
 
 @action(scope=Scope.REPLAY, audits="go on")
 def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
-    """Go on with a bulk replay that was stopped. One that is running or complete is left as it is."""
+    """Continue a bulk replay that was stopped. One that is running or complete is left as it is."""
     bulk_replays.go_on(desk.connection, which.bulk, desk.who)
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 

@@ -1,4 +1,4 @@
-"""Events by what their bodies hold: no index does, so one looks into the newest as far as a bound reaches."""
+"""Events by what their bodies contain: no index does, so one looks into the newest as far as a bound reaches."""
 
 from datetime import datetime, timedelta
 from typing import Self
@@ -19,7 +19,7 @@ BUDGET = timedelta(seconds=20)
 
 
 class SearchQuery(EventFilter, Paged):
-    """Which events, and what their bodies hold: a text, or a value at a place."""
+    """Which events, and what their bodies contain: a text, or a value at a place."""
 
     text: Text | None = Field(None, description="stands somewhere in the body")
     where: Text | None = Field(
@@ -56,7 +56,7 @@ class FoundEvents(Page[Event]):
 
 @action(scope=Scope.READ, audits="search", is_atomic=False)
 def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
-    """Find events by what their bodies hold, the newest first, for 20 seconds or 50,000 events at most.
+    """Find events by what their bodies contain, the newest first, for 20 seconds or 50,000 events at most.
 
     Each page that opens sealed bodies is audited, without what was looked for.
     """

@@ -28,7 +28,7 @@ class StoppedSteps(ResponseModel):
 
 
 class StepDecision(RequestModel):
-    """What is decided about a step of a handler: that it happened, and its result, or that it be done anew."""
+    """What is decided about a step of a handler: that it happened, and its result, or that it be done again."""
 
     handler: Text
     step: Text
@@ -52,7 +52,7 @@ def list_steps(desk: Desk, which: EventPath) -> Steps:
 
 @action(scope=Scope.REPLAY, audits="step done")
 def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
-    """Decide about a step of an event; a replay of the event then goes on behind it, or does it anew."""
+    """Decide about a step of an event; a replay of the event then goes on behind it, or does it again."""
     event = number_of(desk, which.event)
     step = (event, asked.handler, asked.step)
     try:
@@ -68,7 +68,7 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
     if not found:
         name = f"step '{asked.step}'"
         if any((each.handler, each.name) == step[1:] for each in now):
-            detail = f"the {name} is done already; `hookonce steps forget` would have it done anew"
+            detail = f"the {name} is done already; `hookonce steps forget` would have it done again"
             raise Conflict(detail, code="step_done")
         raise NotFound(
             f"event {which.event} has no {name} of {asked.handler}; `hookonce steps list EVENT` shows them"

@@ -81,7 +81,7 @@ def number_of_handlers(line: str) -> int:
 
 def waits_to_be_mended(line: str) -> bool:
     """Return whether a line says that a child of the worker's can't work, and waits."""
-    return "it is started again when that is mended" in line
+    return "it is started again when that is fixed" in line
 
 
 def failed_run(line: str) -> FailedRun | None:

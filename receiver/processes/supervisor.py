@@ -327,7 +327,7 @@ class Supervisor:
         """Stop everything, for starting this child again would not help; or wait for who mends it."""
         if self._patient:
             kept.due = float("inf")
-            log.error("%s %s; it is started again when that is mended", kept.child.name, why)
+            log.error("%s %s; it is started again when that is fixed", kept.child.name, why)
             return
         log.error("%s %s; stopping", kept.child.name, why)
         self._status = status

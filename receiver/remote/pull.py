@@ -117,7 +117,7 @@ class CursorFile:
         except FileNotFoundError:
             return
         except ValidationError:
-            raise RemoteError(f"{self._path} can't be read; remove it to begin anew") from None
+            raise RemoteError(f"{self._path} can't be read; remove it to start over") from None
 
     def keep(self, **changes: object) -> None:
         """Change some of it; what is new is on the disk when this returns. Raises: OSError."""
@@ -218,7 +218,7 @@ class Puller:
             if error.code != "other_ledger" or not goes_on:
                 raise
             since = min(since, kept.seen_at or kept.since or since)
-            self._tell(f"{error}; it is pulled anew, from {_utc(since)} on")
+            self._tell(f"{error}; it is pulled again, from {_utc(since)} on")
             self._file.keep(cursor=None, since=since, seen_at=None, sent=0, failed=[])  # ids of the other one
             pull = self._post(asked | {"since": _utc(since)})
             goes_on = False

@@ -254,7 +254,7 @@ def test_replay_stopped_by_ctrl_c_says_how_to_go_on_and_goes_on(hookonce, stored
         _, said = process.communicate(timeout=10)
 
     assert (process.returncode, first["id"]) == (3, numbers[0])
-    assert "stopped; go on with `hookonce replay --continue 1`" in said
+    assert "stopped; continue with `hookonce replay --continue 1`" in said
     assert [state(number)[1][0][3] for number in numbers] == [2, 1, 1]
 
     resumed = hookonce("replay", "--continue", "1", "--rate", "100/s", "--json")

@@ -41,7 +41,7 @@ def alert(kind, subject="stripe", detail=""):
     ("changes", "mark", "why"),
     [
         ({}, "ok", "usually one every 3 min"),
-        ({"last": {}}, "new", "nothing has come yet"),
+        ({"last": {}}, "new", "no events yet"),
         ({"last": {"stripe": NOW - 2 * HOUR}}, "quiet", "nothing for 2 h; usually one every 3 min"),
         ({"last": {"stripe": NOW - timedelta(minutes=50)}}, "ok", "usually"),
         (

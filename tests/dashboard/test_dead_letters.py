@@ -9,7 +9,7 @@ from tests.support.outcomes import put_into_state
 
 
 def test_nothing_is_dead_in_an_empty_inbox(browser):
-    assert "Nothing is dead" in browser.get("/admin/dead").text
+    assert "No dead events" in browser.get("/admin/dead").text
 
 
 def test_dead_events_are_grouped_by_handler_and_cause(inbox, browser):

@@ -49,7 +49,7 @@ def test_headers_tell_what_was_verified_and_by_which_secret(inbox, browser):
     page = browser.get(f"/admin/events/{number}").text
 
     assert '<dt>stripe-signature <span class="proof">verified</span></dt>' in page
-    assert "is right under <code>env:SECRET</code>" in page
+    assert "matches the secret <code>env:SECRET</code>" in page
     assert SECRET not in page
 
 
@@ -60,7 +60,7 @@ def test_proof_does_not_hold_for_a_body_that_was_changed(inbox, browser):
     )
     inbox.settings.sources["stripe"] = changed
 
-    assert "is right under" not in browser.get(f"/admin/events/{number}").text
+    assert "matches the secret" not in browser.get(f"/admin/events/{number}").text
 
 
 def test_neighbours_of_an_event_are_those_of_its_view(inbox, browser):

@@ -17,7 +17,7 @@ def shown(page):
 
 
 def test_list_of_an_empty_ledger_says_how_to_fill_it(browser):
-    assert "Nothing has come yet" in browser.get("/admin/events").text
+    assert "No events yet" in browser.get("/admin/events").text
 
 
 @pytest.mark.parametrize(

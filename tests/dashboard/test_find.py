@@ -83,7 +83,7 @@ def test_list_that_ends_early_says_how_far_back_and_goes_on(inbox, browser, monk
 
     page = browser.get("/admin/events?type=rare").text
     further = re.search('hx-get="([^"]+before=[^"]+)"', page)[1].replace("&amp;", "&")
-    link = re.search('href="([^"]+)">go on', page)[1].replace("&amp;", "&")
+    link = re.search('href="([^"]+)">continue', page)[1].replace("&amp;", "&")
     part = browser.get(further, **{"HX-Request": "true"}).text
 
     assert "Searched back to" in page
@@ -152,7 +152,7 @@ def test_chosen_events_are_replayed_and_the_list_is_shown_again(inbox, browser):
     answer = choose(browser, *stored[:2], view="status=dead&source=stripe")
     page = browser.get(answer.location).text
 
-    assert "Of the chosen events: 2 replayed." in page
+    assert "Of the selected events: 2 replayed." in page
     assert answer.location.startswith("/admin/events?status=dead&source=stripe&")
     assert inbox.rows("SELECT status FROM hookonce.event_states ORDER BY id") == [
         ("waiting",),

@@ -20,7 +20,7 @@ def refuse(inbox, reason="bad_signature", source="stripe", times=1, **changes):
 
 
 def test_nothing_was_refused_in_an_empty_inbox(browser):
-    assert "Nothing was refused" in browser.get("/admin/rejected").text
+    assert "No rejected deliveries" in browser.get("/admin/rejected").text
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_quarantine_is_checked_again_and_what_is_genuine_comes_in(inbox, browser
 
     answer = browser.post("/admin/reverify", source="stripe")
 
-    assert "In quarantine" in before
-    assert "2 checked again: 1 genuine, of which 1 new event came in" in browser.get(answer.location).text
+    assert "Quarantine" in before
+    assert "2 verified again: 1 genuine, 1 new event." in browser.get(answer.location).text
     assert inbox.rows("SELECT event_id FROM hookonce.event_states") == [("evt_1",)]
     assert inbox.rows("SELECT count(*) FROM hookonce.quarantine") == [(1,)]
     assert inbox.audit()[-1][0] == "admin (dashboard)"

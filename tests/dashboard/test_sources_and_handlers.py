@@ -91,7 +91,7 @@ def test_pause_without_the_form_token_is_refused(inbox, browser, path):
 
 
 def test_no_handler_is_shown_before_a_worker_names_one(browser):
-    assert "No worker has named a handler yet" in browser.get("/admin/handlers").text
+    assert "No handlers yet" in browser.get("/admin/handlers").text
 
 
 def test_handler_shows_patterns_and_how_its_runs_went(inbox, browser):
@@ -121,7 +121,7 @@ def test_handler_of_no_worker_is_shown_and_can_be_paused(inbox, browser):
     page = browser.get("/admin/handlers").text
     browser.post("/admin/pause", kind="handler", name="old <b>handler")
 
-    assert "no worker names it" in page
+    assert "no worker has registered it" in page
     assert "old <b>" not in page
     assert inbox.rows("SELECT kind, name FROM hookonce.pauses") == [("handler", "old <b>handler")]
 
@@ -164,4 +164,4 @@ def test_handler_that_is_held_up_says_why(inbox, browser):
 
     assert "Stopped by its circuit breaker</span> after 5 failures in a row" in page
     assert "ConnectionError (shop.py:7)" in page
-    assert "2 wait for a place" in page
+    assert "2 wait for its concurrency limit" in page

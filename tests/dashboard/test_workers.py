@@ -32,12 +32,12 @@ def tile(browser):
 
 
 def held_up(browser):
-    """What the page of handlers says in the column *held up by*, by handler, with its markup."""
+    """What the page of handlers says in the column *waits for*, by handler, with its markup."""
     page = browser.get("/admin/handlers").text
     rows = re.findall(r"<tr>\s*<th scope=.*?</tr>", page, re.DOTALL)
     return {
         re.search(r'handler=[^"]*">([^<]*)</a>', row)[1]: re.findall(
-            r"<p>(.*?)</p>", row.split('data-label="held up by">')[1].split("</td>")[0]
+            r"<p>(.*?)</p>", row.split('data-label="waits for">')[1].split("</td>")[0]
         )
         for row in rows
     }
@@ -60,7 +60,7 @@ def test_overview_sums_the_slots_of_all_workers(inbox, browser):
 def test_overview_warns_of_slots_that_are_lost(inbox, browser):
     desk.report(inbox.connection, slots=16, busy=9, lost=2)
 
-    assert tile(browser) == (True, "9 of 16", "2 lost to handlers that nothing ends")
+    assert tile(browser) == (True, "9 of 16", "2 lost to handlers that do not stop")
 
 
 @pytest.mark.parametrize(("seconds", "is_there"), [(29, True), (31, False)])
@@ -80,7 +80,7 @@ def test_handler_that_nothing_holds_up_says_nothing(inbox, browser):
 def test_suspects_of_a_handler_are_counted(inbox, browser):
     desk.suspects(inbox.connection, ODD, 2)
 
-    assert held_up(browser) == {SAFE: ["2 were under way when a process died, and are run by themselves."]}
+    assert held_up(browser) == {SAFE: ["2 were running when a process died; each is retried alone."]}
 
 
 def test_transaction_that_wrote_and_waits_is_named_the_longest_of_its_handler(inbox, browser, monkeypatch):
@@ -94,7 +94,7 @@ def test_transaction_that_wrote_and_waits_is_named_the_longest_of_its_handler(in
 
     assert said.keys() == {SAFE}
     (text,) = said[SAFE]
-    assert re.match(r"Wrote, and waits in its transaction since \d[\d.]* m?s \(event 7\)", text)
+    assert re.match(r"Its transaction has been open for \d[\d.]* m?s after writing \(event 7\)", text)
     assert '<code>tx="none"</code>' in text
 
 
@@ -104,8 +104,8 @@ def test_runs_that_wait_for_a_limit_or_a_rate_are_told(inbox, browser):
 
     said = held_up(browser)
 
-    assert said[SAFE] == ["2 wait for a place: as many run as its limit allows."]
-    assert re.fullmatch(r"What comes now waits (2\d|30) s for its rate\.", said["shop.sms"][0])
+    assert said[SAFE] == ["2 wait for its concurrency limit."]
+    assert re.fullmatch(r"New events wait (2\d|30) s for its rate limit\.", said["shop.sms"][0])
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_batches_are_told_with_what_is_left_of_those_that_failed(inbox, browser)
     (text,) = held_up(browser)[SAFE]
 
     assert text.startswith(
-        "3 events in 1 batches, halved 1 times. One failed: its parts are tried by themselves, 2 are left, the next "
+        "3 events in 1 batches, halved 1 times. One failed: its parts are retried separately, 2 left, the next "
         'has 4 events: <span class="keep">ValueError'
     )
 
@@ -187,7 +187,7 @@ def test_rest_of_a_batch_of_which_one_event_was_given_up_has_no_error(inbox, bro
 
     (text,) = held_up(browser)["shop.track"]
 
-    assert text.endswith("1 are left, the next has 2 events.")
+    assert text.endswith("1 left, the next has 2 events.")
 
 
 def test_role_that_sees_no_sessions_is_shown_the_rest(inbox, monkeypatch):
@@ -214,4 +214,4 @@ def test_role_that_sees_no_sessions_is_shown_the_rest(inbox, monkeypatch):
 
     app.extensions["hookonce"].close()
     inbox.connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
-    assert shown == ((True, "3 of 4", "1 lost to handlers that nothing ends"), {"shop.mail"})
+    assert shown == ((True, "3 of 4", "1 lost to handlers that do not stop"), {"shop.mail"})

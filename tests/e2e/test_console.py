@@ -29,7 +29,7 @@ def test_several_events_are_chosen_and_replayed(inbox, page, dead):
 
     for n in (0, 2):
         page.get_by_role("row").filter(has_text=f"{dead}{n}").get_by_role("checkbox").check()
-    page.get_by_role("button", name="Replay the chosen").click()
+    page.get_by_role("button", name="Replay selected").click()
 
     expect(page.get_by_role("status")).to_have_text("Of the chosen events: 2 replayed.")
     expect(page).to_have_url(re.compile(f"status=dead&id={dead}"))

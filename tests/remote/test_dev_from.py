@@ -220,7 +220,7 @@ def test_inbox_that_is_another_ledger_by_now_is_pulled_anew(served, here, capsys
     here.pull(from_there)
 
     assert here.names == ["evt_1", "evt_2"]
-    assert "it is pulled anew" in capsys.readouterr().out
+    assert "it is pulled again" in capsys.readouterr().out
 
 
 def test_inbox_that_has_dropped_what_was_to_come_says_from_when_on_it_has_events(served, here, capsys):
@@ -280,7 +280,7 @@ def test_cursor_is_of_one_process_at_a_time_and_for_its_owner(tmp_path):
 
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("{")
-    with pytest.raises(RemoteError, match="remove it to begin anew"), CursorFile(path).held():
+    with pytest.raises(RemoteError, match="remove it to start over"), CursorFile(path).held():
         pass
 
 

@@ -16,7 +16,7 @@ _MARGIN = timedelta(seconds=2)
 
 
 def check_changed_body(case: Case) -> None:
-    """No byte of the body can be changed, added or taken away, nor its JSON written anew.
+    """No byte of the body can be changed, added or taken away, nor its JSON rewritten.
 
     Of a sender that signs parts of the body, such a body may be accepted if it says the same.
     """
@@ -33,7 +33,7 @@ def check_changed_body(case: Case) -> None:
         rewritten = json.dumps(json.loads(body), indent=1).encode()
     except ValueError:
         return
-    expect(_is_refused(case, rewritten), "accepted with the JSON written anew: the raw body must be verified")
+    expect(_is_refused(case, rewritten), "accepted with the JSON rewritten: the raw body must be verified")
 
 
 def _is_refused(case: Case, body: bytes) -> bool:

@@ -76,7 +76,7 @@ def _words(_context: click.Context, parameter: click.Parameter, command: str | N
 )
 @click.option("--source", help="With --from: only of this source.")
 @click.option("--type", "kind", help="With --from: only of this type; * stands for any text (invoice.*).")
-@click.option("--follow", is_flag=True, help="With --from: go on with what comes there later.")
+@click.option("--follow", is_flag=True, help="With --from: continue with what comes there later.")
 @click.option("--as-real", is_flag=True, help="With --from: not as test events.")
 def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool, **pulled: Any) -> None:  # noqa: ANN401  options
     """Run the whole stack here until Ctrl-C, with a line per delivery and per run.

@@ -89,7 +89,7 @@ def list_(
         far_events.list_(wanted, limit, text, where, as_json=as_json)
         return
     if is_grouped and not is_dead:
-        raise click.UsageError("--group is for what died; add --status dead")
+        raise click.UsageError("--group is for dead events; add --status dead")
     with ledger() as connection:
         if is_grouped:
             _print_groups(connection, wanted, as_json=as_json)

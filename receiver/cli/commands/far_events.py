@@ -1,4 +1,4 @@
-"""`hookonce events list` where it goes by the desk: what bodies hold, and events of another inbox."""
+"""`hookonce events list` where it goes by the desk: what bodies contain, and events of another inbox."""
 
 from dataclasses import asdict
 from datetime import datetime

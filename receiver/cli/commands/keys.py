@@ -77,7 +77,7 @@ def rotate(*, as_json: bool) -> None:
                 bar.update(done.sealed + sum(done.left.values()) - bar.pos)
     if as_json:
         print_json({"key": settings.keyring.first, "sealed": done.sealed, "left": done.left})
-    click.echo(f"{done.sealed} rows are sealed anew with key {settings.keyring.first}", err=True)
+    click.echo(f"{done.sealed} rows are sealed again with key {settings.keyring.first}", err=True)
     for key, count in sorted(done.left.items()):
         click.echo(f"{count} rows are left under key {key}, which does not open them here", err=True)
     if done.left:

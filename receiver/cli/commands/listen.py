@@ -79,7 +79,7 @@ def listen(  # noqa: PLR0913, PLR0917  its options
 ) -> None:
     """Send the events of an inbox to a program here, as their senders would; `hookonce login` first.
 
-    Bodies are those that came, byte for byte unless they are redacted, signed anew with a secret that is printed for
+    Bodies are those that came, byte for byte unless they are redacted, signed with a secret that is printed for
     each source: give that one to the program. It goes on where it stopped the last time, until Ctrl-C. Where nothing
     listens, events wait; what is answered otherwise than 2xx has failed, and the next one follows.
     """

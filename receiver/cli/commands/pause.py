@@ -41,7 +41,7 @@ def pause(name: str, kind: str | None) -> None:
 @click.argument("name", shell_complete=completion_types.PAUSABLE)
 @_KIND
 def resume(name: str, kind: str | None) -> None:
-    """Go on with a paused source or handler: what waited is due at once, retries included."""
+    """Continue a paused source or handler: what waited is due at once, retries included."""
     with desk() as here:
         paused = [each for each, named in _paused(here) if named == name]
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))

@@ -42,13 +42,13 @@ from hookonce.receiver.ledger.replay.bulk import Bulk
     "forget",
     metavar="NAME",
     multiple=True,
-    help="Do this step of its handlers anew; may be repeated.",
+    help="Repeat this step of its handlers; may be repeated.",
 )
 @click.option("--again", is_flag=True, help="Also what is done: its handlers run once more.")
 @click.option("--seen", metavar="VIEW", help="With --again: only if what is done is what was shown.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
-    "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
+    "--continue", "number", type=int, metavar="NUMBER", help="Continue a bulk replay that was stopped."
 )
 @click.option("--list", "listing", is_flag=True, help="List the bulk replays, newest first.")
 @click.option(
@@ -174,7 +174,7 @@ def _replay_all(
     bulk = driver.bulk
     click.echo(f"bulk replay {bulk.id}: {driver.summary}, of {bulk.matched} that matched", err=True)
     if not bulk.is_complete:
-        click.echo(f"stopped; go on with `hookonce replay --continue {bulk.id}`", err=True)
+        click.echo(f"stopped; continue with `hookonce replay --continue {bulk.id}`", err=True)
         sys.exit(Exit.PARTIAL)
     if not report.is_whole:
         sys.exit(report.exit)

@@ -23,7 +23,7 @@ def secrets() -> None:
 def list_secrets(*, is_shown: bool, as_json: bool) -> None:
     """List handed-out secrets.
 
-    One is `in use` where the source has no configured secret. To go on with one for good, put it into the
+    One is `in use` where the source has no configured secret. To keep one for good, put it into the
     configuration: in use or not, it was the first to come, and anyone who knows the URL could have sent it.
     """
     documents = _kept_here() if is_shown else _kept()

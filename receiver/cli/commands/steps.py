@@ -50,7 +50,9 @@ def list_(reference: str | None, *, as_json: bool) -> None:
 @_EVENT
 @_NAME
 @_HANDLER
-@click.option("--result", required=True, metavar="JSON", help="What it gave, for the handler to go on with.")
+@click.option(
+    "--result", required=True, metavar="JSON", help="What it gave, for the handler to continue with."
+)
 def done_(reference: str, name: str, handler: str | None, result: str) -> None:
     """Say that STEP happened, and what it gave.
 
@@ -71,12 +73,12 @@ def done_(reference: str, name: str, handler: str | None, result: str) -> None:
 @_NAME
 @_HANDLER
 def forget_(reference: str, name: str, handler: str | None) -> None:
-    """Have STEP forgotten, to be done anew.
+    """Have STEP forgotten, to be done again.
 
     A replay of EVENT does it, under the same key.
     """
     event = _decide(reference, name, handler, decision="forget")
-    click.echo(f"forgotten; `hookonce replay {event}` does it anew", err=True)
+    click.echo(f"forgotten; `hookonce replay {event}` has it done again", err=True)
 
 
 def _of(here: Asks, reference: str) -> list[Step]:

@@ -104,7 +104,7 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
     if source is None:
         raise click.UsageError("name a source; `hookonce sources list` shows all")
     if options["count"] > 1 and (options["edit"] or options["event_id"] is not None):
-        raise click.UsageError("--count makes each event anew; leave out --edit and --event-id")
+        raise click.UsageError("--count makes a new event each time; leave out --edit and --event-id")
     times, forge, stale = options["times"], options["forge"], options["stale"]
     found = _source(settings, source)
     target = _target(settings, found, options["url"])
@@ -208,7 +208,7 @@ def _change(document: Document, removals: Sequence[str], changes: Sequence[str],
 def _send(
     source: Source, samples: Iterable[SampleDelivery], times: int, *, forge: bool, stale: bool
 ) -> Iterator[Answer]:
-    """Send events of a source so many times each, each time signed anew, as a sender's retries are."""
+    """Send events of a source so many times each, each time signed again, as a sender's retries are."""
     provider = source.provider
     if stale and provider.tolerance is None:
         raise click.ClickException(

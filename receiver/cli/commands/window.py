@@ -16,7 +16,7 @@ def forget() -> None:
     """Forget every event id in Redis.
 
     For after a restore of the database, whose ledger may hold less than before. Loses nothing: until the window
-    has learnt them anew, duplicates are found by the ledger. The ledger makes itself another key, so nothing of before
+    has learnt them again, duplicates are found by the ledger. The ledger makes itself another key, so nothing of before
     is believed, even if somebody puts it back.
     """
     with desk() as here:

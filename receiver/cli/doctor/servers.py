@@ -194,7 +194,7 @@ def _stopped(breaker: Breaker) -> Finding:
         "breaker",
         f"handler {breaker.handler} was stopped {ago(breaker.opened_at)} by its circuit breaker after "
         f"{counted(breaker.failures, 'failure')} in a row: {breaker.error}; {waiting}, "
-        f"one is tried {soon(breaker.try_at)}; mend the cause, or `hookonce resume` it to have all go on at once",
+        f"one is tried {soon(breaker.try_at)}; fix the cause, or `hookonce resume` it to have all continue at once",
     )
 
 

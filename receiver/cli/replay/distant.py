@@ -32,7 +32,7 @@ _POLL_INTERVAL: Final = 2.0
 def replay(
     here: Asks, wanted: Filter, number: int | None, options: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Begin a bulk replay, or go on with one, and follow it; exits with 3 if some died again or were left alone."""
+    """Begin a bulk replay, or continue one, and follow it; exits with 3 if some died again or were left alone."""
     if number is not None:
         bulk = here.ask(continue_bulk_replay, which=asking(BulkPath, bulk=number))
     else:

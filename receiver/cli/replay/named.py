@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.replay.events import DoneRun, ReplayOutcome, Repla
 
 
 class How(NamedTuple):
-    """How named events are replayed: which steps anew, what is done once more, as it was seen, and how it is told."""
+    """How named events are replayed: which steps are repeated, what runs again, as it was seen, and how it is told."""
 
     forget: Sequence[str]
     again: bool

@@ -81,7 +81,7 @@ def _line(outcome: ReplayResult) -> str:
     if outcome.handlers:
         line += f": {clean(', '.join(outcome.handlers))}"
     if outcome.forgotten:
-        line += f"; done anew: {clean(', '.join(outcome.forgotten))}"
+        line += f"; repeated: {clean(', '.join(outcome.forgotten))}"
     if outcome.left and outcome.fate is not ReplayOutcome.RUNNING:
         line += f"; running and left alone: {clean(', '.join(outcome.left))}"
     kept = [run for run in outcome.done if run.handler not in outcome.handlers]

@@ -33,18 +33,18 @@ _GONE = "No event has the ledger id {}; retention may have dropped it."
 NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.REPLAYED: ("good", "Replayed: its runs have new attempts."),
     ReplayOutcome.RELEASED: ("good", "Released: its handlers take it now."),
-    ReplayOutcome.QUEUED: ("good", "It waits for its first attempt already."),
-    ReplayOutcome.RUNNING: ("warn", "It is running and was left alone; try again when it has ended."),
+    ReplayOutcome.QUEUED: ("good", "It is already queued for its first attempt."),
+    ReplayOutcome.RUNNING: ("warn", "It is running, so it was not replayed; try again when it has ended."),
     ReplayOutcome.BODY_DROPPED: ("bad", "It can't be replayed: retention has dropped its body."),
     ReplayOutcome.BODY_NOT_KEPT: ("bad", "It can't be replayed: its source keeps no bodies."),
     ReplayOutcome.UNREADABLE: (
         "bad",
         "It can't be replayed: the provider could not read it. The raw body shows why.",
     ),
-    "decided": ("good", "Noted. Replay the event, and its handler goes on behind the step."),
+    "decided": ("good", "Saved. Replay the event, and its handler continues after the step."),
     ReplayOutcome.CHANGED: (
         "warn",
-        "It has changed since you looked, so it was left alone. What it is now is shown here.",
+        "It has changed since you opened it, so it was not replayed. Its current state is shown here.",
     ),
 }
 
@@ -125,9 +125,9 @@ def decide(number: int) -> Response:
     except (ValueError, RecursionError):
         abort(400, "The result is not JSON.")
     except RunUnderWay:
-        abort(409, "Its handler is at work; decide when the attempt has ended.")
+        abort(409, "Its handler is running; decide when the attempt has ended.")
     except KeyMissing:
-        abort(503, "The result can't be sealed: the first of encryption_keys is missing here.")
+        abort(503, "The result can't be encrypted: the first of encryption_keys is missing here.")
     if not found:
         abort(404, "There is no such step that waits for a decision.")
     return make_response(redirect(url_for("admin.event", number=number, said="decided"), 303))

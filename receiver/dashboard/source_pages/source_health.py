@@ -78,7 +78,7 @@ def health(source: Source, signs: Signs, now: datetime) -> Health:
         if found:
             return found
     if source.name not in signs.last:
-        return Health(Mark.NEW, "nothing has come yet", "Give its URL to the sender", "source")
+        return Health(Mark.NEW, "no events yet", "Give its URL to the sender", "source")
     usual = signs.usual_gap.get(source.name)
     return Health(Mark.OK, f"usually one every {span(usual)}" if usual else "")
 
@@ -103,7 +103,7 @@ def _secret(source: Source, signs: Signs, _now: datetime) -> Health | None:
 def _pause(source: Source, signs: Signs, _now: datetime) -> Health | None:
     if source.name not in signs.paused:
         return None
-    return Health(Mark.PAUSED, "deliveries are taken in, runs wait", "Resume it once that is meant to end")
+    return Health(Mark.PAUSED, "deliveries are accepted, runs wait", "Resume it when ready")
 
 
 def _rejections(source: Source, signs: Signs, _now: datetime) -> Health | None:
@@ -127,15 +127,15 @@ def _alerts(source: Source, signs: Signs, _now: datetime) -> Health | None:
     if alert is None:
         return None
     is_dead = alert.kind == "dead_runs"
-    to_do = "See what died, mend the cause, replay" if is_dead else "See the alert"
+    to_do = "See the errors, fix the cause, replay" if is_dead else "See the alert"
     return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead_events" if is_dead else "overview")
 
 
 def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
     last = signs.last.get(source.name)
     if _alert((each for each in signs.alerts if each.kind == "source_silent"), source.name):
-        since = f"nothing for {span(now - last)}" if last else "nothing since it is watched"
-        return Health(Mark.TROUBLE, since, "See whether its sender still has our URL", "source")
+        since = f"nothing for {span(now - last)}" if last else "nothing since monitoring began"
+        return Health(Mark.TROUBLE, since, "Check the URL at its sender", "source")
     expected = source.expect_every or signs.usual_gap.get(source.name)
     if last is None or expected is None:
         return None
@@ -144,7 +144,7 @@ def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
         return None
     rhythm = f"{'expected' if source.expect_every else 'usually'} one every {span(expected)}"
     why = f"nothing for {span(now - last)}; {rhythm}"
-    return Health(Mark.QUIET, why, "See whether its sender still has our URL", "source")
+    return Health(Mark.QUIET, why, "Check the URL at its sender", "source")
 
 
 def _alert(raised: Iterable[Alert], name: str) -> Alert | None:

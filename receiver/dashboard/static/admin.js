@@ -40,7 +40,7 @@
       await navigator.clipboard.writeText(location.href);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "It stands in the address bar";
+      button.textContent = "Copy it from the address bar";
     }
   });
 
