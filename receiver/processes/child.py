@@ -33,9 +33,10 @@ class Child:
     """A program to keep alive; `env` is added to ours; its output goes to `stdout`, or to ours.
 
     `env` may be a function, asked at each start. `on_end` is told how it has ended whenever it is to be started again
-    ("exit status 3", "SIGKILL"), and returns whether it had done anything: then it is started again at once. It
-    inherits the descriptors of `fds`. With `hangs_up` a restart is left to itself: it is sent SIGHUP and goes on. With
-    `run` it is no program but that function, forked off; then the rest has no meaning.
+    ("exit status 3", "SIGKILL"), and returns whether it had done anything: then it is started again at once,
+    or a few seconds later if it ends soon each time. It inherits the descriptors of `fds`. With `hangs_up` a restart is
+    left to itself: it is sent SIGHUP and goes on. With `run` it is no program but that function, forked off; then the
+    rest has no meaning.
     """
 
     name: str

@@ -1,10 +1,12 @@
 """Keeps child processes alive: what dies comes back, what cannot work says so, and nothing is left behind.
 
 RQ's worker exits when Redis is away for 25 s, a poison event may kill its process: both are normal, so a child that
-died is started again: at once if it had done anything, else after a pause that grows. Two things are final, since
-starting again would not help: exit status 78 (bad configuration, schema behind), and one and the same crash five times
-in a row of a child that did nothing, as of a package that is missing. What a child says of a crash that it repeats is
-shown once. In development, where somebody is about to mend it, such a child waits for `restart` instead.
+died is started again: at once if it had done anything, else after a pause that grows. A child that does something and
+dies soon, five times in a row, has a short pause too: its environment may kill it at each run, and without a pause it
+would use up the backlog in a hot loop. Two things are final, since starting again would not help: exit status 78 (bad
+configuration, schema behind), and one and the same crash five times in a row of a child that did nothing, as of a
+package that is missing. What a child says of a crash that it repeats is shown once. In development, where somebody is
+about to mend it, such a child waits for `restart` instead.
 
 No threads: one selector waits for signals, output and time. Signals reach it through `signal.set_wakeup_fd`,
 so that one which comes just before the wait is not missed.
@@ -38,6 +40,10 @@ SAME_CRASHES = 5
 """So many in a row are final."""
 CRASHED_WITHIN = timedelta(seconds=5)
 """Of its start: who ran for longer was at work, and may die of what it worked on."""
+SHORT_RUNS = 5
+"""So many in a row, each `CRASHED_WITHIN` long at most, and a child that has worked is started again after a pause."""
+MAX_WORKED_DELAY = timedelta(seconds=5)
+"""The longest pause of a child that has worked."""
 UNCAUGHT = 1
 """Python's exit status for an exception that nobody caught."""
 HEALTHY_AFTER = timedelta(
@@ -54,16 +60,21 @@ class RestartDelays:
     shortest: timedelta | None = None
     longest: timedelta | None = None
     _next: timedelta | None = None
+    _short_runs: int = 0
 
     def after(self, ran: timedelta, *, has_worked: bool = False) -> timedelta:
-        """Return the pause after a run: none if it took long enough, or has done anything, else 1, 2, 4 … 30 s."""
+        """Return the pause after a run: none if it took long enough, or has done anything, else 1, 2, 4 … 30 s.
+
+        From the fifth short run in a row on, a run that has done something is followed by a pause too: 1, 2, 4, 5 s.
+        """
         shortest, longest = self.shortest or MIN_RESTART_DELAY, self.longest or MAX_RESTART_DELAY
-        if has_worked or ran >= HEALTHY_AFTER:
+        self._short_runs = self._short_runs + 1 if ran < CRASHED_WITHIN else 0
+        if ran >= HEALTHY_AFTER or (has_worked and self._short_runs < SHORT_RUNS):
             self._next = shortest
             return timedelta()
         pause = self._next or shortest
         self._next = min(2 * pause, longest)
-        return pause
+        return min(pause, MAX_WORKED_DELAY) if has_worked else pause
 
     def begun_anew(self) -> "RestartDelays":
         """Return the same delays for a child that has not failed yet."""

@@ -110,7 +110,23 @@ def test_child_comes_back_at_once_after_a_healthy_run():
     assert starts == [0, 60, 120]
 
 
-def test_child_that_has_done_anything_comes_back_at_once_and_is_never_given_up():
+@pytest.mark.parametrize(
+    ("runs", "pauses"),
+    [
+        ([0] * 9, [0, 0, 0, 0, 1, 2, 4, 5, 5]),
+        ([4, 4, 4, 4, 5, 4, 4, 4, 4, 4], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        ([0, 0, 0, 0, 0, 5, 0], [0, 0, 0, 0, 1, 0, 0]),
+    ],
+)
+def test_child_that_works_and_dies_soon_pauses_from_the_fifth_time(runs, pauses):
+    pausing = RestartDelays()
+
+    assert [pausing.after(timedelta(seconds=ran), has_worked=True) for ran in runs] == [
+        timedelta(seconds=each) for each in pauses
+    ]
+
+
+def test_child_that_has_done_anything_comes_back_soon_and_is_never_given_up():
     time = ManualTime()
     ends = []
 
@@ -124,7 +140,7 @@ def test_child_that_has_done_anything_comes_back_at_once_and_is_never_given_up()
     supervisor = Supervisor([child], clock=time, selector=time)
 
     assert supervisor.run() == 0
-    assert ends == [("exit status 1", 0)] * 2 * SAME_CRASHES
+    assert ends == [("exit status 1", now) for now in (0, 0, 0, 0, 0, 1, 3, 7, 12, 17)]
 
 
 def test_supervisor_does_not_poll_while_children_run():
