@@ -38,7 +38,7 @@ COMMANDS = {
     "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
-    "events": (f"{_HERE}.events:events", "List, show, export and import the events of the ledger."),
+    "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
     "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
     "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),

@@ -74,6 +74,7 @@ class Settings:
     processes: int = 1
     token_rate: Limit | None = None
     token_quota: Limit | None = None
+    public_url: str = ""
 
     def horizons(self) -> dict[str, timedelta]:
         """Return how long events are kept of the sources (and commands) that say so themselves."""
@@ -212,6 +213,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         processes=_processes(environ),
         token_rate=file.admin.token_rate,
         token_quota=file.admin.token_quota,
+        public_url=environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
     )
 
 

@@ -71,12 +71,13 @@ def test_every_listing_goes_by_the_api(far):
     assert set(codes.values()) == {0}, codes
 
 
-def test_event_of_another_inbox_is_shown_searched_and_replayed(far, event):
+def test_event_of_another_inbox_is_shown_opened_searched_and_replayed(far, served, event):
     assert [each["id"] for each in far("events", "list", "--json").documents] == [event]
     assert far("events", "show", "evt_1", "--json").documents[0]["body"] == '{"n": "needle"}'
     assert [each["id"] for each in far("events", "list", "--where", "$.n=needle", "--json").documents] == [
         event
     ]
+    assert far("events", "open", "evt_1").lines == [f"{served.url}/admin/events/{event}"]
     assert "1 bodies looked into" in far("events", "list", "--body", "no such").err
 
     replayed = far("replay", "stripe:evt_1")

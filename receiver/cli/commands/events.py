@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.states import EventStatus
 
-_ELSEWHERE = ("export", "import", "show")
+_ELSEWHERE = ("export", "import", "open", "show")
 """Those of other modules, without which a listing starts sooner."""
 
 
@@ -39,6 +39,10 @@ class _Events(click.Group):
             from hookonce.receiver.cli.commands.show_event import show as show_event
 
             return show_event
+        if cmd_name == "open":
+            from hookonce.receiver.cli.commands.open_event import open_
+
+            return open_
         from hookonce.receiver.cli.commands.transfer import export, import_
 
         return export if cmd_name == "export" else import_
