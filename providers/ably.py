@@ -53,6 +53,7 @@ sign = kit.signer(_sign)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=False,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by(
         "$.items[*].data.messages[*].id",

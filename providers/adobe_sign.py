@@ -60,6 +60,7 @@ class AdobeSign:
         return kit.Sender(
             scheme=_path,
             id_is_signed=False,
+            body_is_unsigned=True,
             retry_horizon=kit.days(3),
             identity=kit.told_apart_by("$.webhookNotificationId"),
             accepted=self._answer,

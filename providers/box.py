@@ -84,6 +84,7 @@ def _signed(delivery: Delivery) -> bytes:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=False,
     signed_message=_signed,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("$.id", "header box-delivery-id"),

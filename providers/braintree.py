@@ -72,6 +72,7 @@ sign = kit.headers_of(deliver)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     signed_in_parts=True,
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by("xml timestamp", "xml id", "xml kind"),

@@ -45,6 +45,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=True,
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by(
         "$.event + $['message-id'] + $.email + $.ts_epoch",

@@ -46,6 +46,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("$.id"),
     setup_url="https://portal.cdp.coinbase.com/",

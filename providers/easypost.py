@@ -37,6 +37,7 @@ sign = kit.signer(_sign)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,

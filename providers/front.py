@@ -43,6 +43,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.hours(1),
     disables_after="three failures",
     identity=kit.told_apart_by("$.payload.id", "$.id"),

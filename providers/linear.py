@@ -45,6 +45,7 @@ def _sent_at(delivery: Delivery) -> datetime | None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=False,
     retry_horizon=kit.days(1),
     disables_after="a delivery whose third retry failed",
     identity=kit.told_apart_by("header linear-delivery"),

@@ -41,6 +41,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by(
         "$.notifications[*].notificationId", "body", because="a lead names its form and the time"

@@ -70,6 +70,7 @@ sign = kit.headers_of(deliver)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=True,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by(
         "$.event-data.id", "$.Message-Id + $.recipient", "$.token", "$.signature.token"

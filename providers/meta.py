@@ -73,6 +73,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(14),
     identity=kit.told_apart_by(
         "$.entry[*].changes[*].value.messages[*].id",

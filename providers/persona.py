@@ -44,6 +44,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("$.data.id"),
     setup_url="https://app.withpersona.com/dashboard/webhooks",

@@ -42,6 +42,7 @@ sign = kit.signer(_sign)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.time_ms + $.events[*].channel"),
     setup_url="https://dashboard.pusher.com",

@@ -39,6 +39,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    body_is_unsigned=True,
     retry_horizon=kit.hours(6),
     identity=kit.told_apart_by("$.event.id"),
     setup_url="https://app.revenuecat.com",

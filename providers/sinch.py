@@ -53,6 +53,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon="not known: no statement of its own is at hand",
     identity=kit.told_apart_by(
         "$.message_delivery_report.message_id + $.message_delivery_report.status",

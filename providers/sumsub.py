@@ -35,6 +35,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by(
         "$.createdAtMs + $.type",

@@ -65,6 +65,7 @@ class WebSub:
     sender = kit.Sender(
         scheme=_SHA256,
         id_is_signed=True,
+        body_is_unsigned=False,
         retry_horizon=kit.days(1),
         identity=kit.told_apart_by(
             "xml updated",

@@ -47,6 +47,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
+    body_is_unsigned=False,
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by("$.id"),
     setup_url="https://docs.connect.worldline-solutions.com/documentation/webhooks/",

@@ -111,7 +111,7 @@ def _derived(source: object, module: object) -> dict[str, Any]:
     if sender.scheme:
         _add_what_the_scheme_knows(made, sender.scheme)
     scheme = made["scheme"] = sender.scheme or getattr(made["verify"], "__self__", None)
-    signs_body = getattr(scheme, "signs_body", None)
+    signs_body = getattr(_verifying(made), "signs_body", None)
     if made["body_is_unsigned"] is None and signs_body is not None:
         made["body_is_unsigned"] = not signs_body
     if made["sample"] is None and isinstance(made["events"], one_event | one_of_two):
@@ -157,9 +157,16 @@ def _misspelt(module: object) -> Iterator[str]:
                 yield f"has {key}(); did you mean {each}? If not, write _{key}"
 
 
+def _verifying(made: Mapping[str, Any]) -> object:
+    """Return the scheme, if it verifies; None where the module has a `verify` of its own, of which nothing is known."""
+    scheme = made["scheme"]
+    own = (getattr(scheme, each, None) for each in ("verify", "verify_by_set"))
+    return scheme if made["verify"] in own else None
+
+
 def _contradictions(made: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the scheme knows better."""
-    scheme = made["scheme"] if made["verify"] == getattr(made["scheme"], "verify", None) else None
+    scheme = _verifying(made)
     signs_body, tolerance = getattr(scheme, "signs_body", None), getattr(scheme, "tolerance", None)
     if (is_unsigned := made["body_is_unsigned"]) is None:
         yield "does not tell whether the body is signed; write Sender(body_is_unsigned=False, …), or True"

@@ -114,7 +114,7 @@ class Sender:
     identity: how two events are told apart whose bytes are equal otherwise, and what a retry changes
         (`told_apart_by`); a module without it loads, and fails the contract test
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's; None where `verify` is
-        a scheme's, which tells
+        a scheme's, which tells; a module with a `verify` of its own says it, whatever its scheme
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
     signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
     tolerance: how far a signed time may be off, None where no time is signed

@@ -263,6 +263,10 @@ def declaring(text="", **declared):
             r"does not tell whether the body is signed; write Sender\(body_is_unsigned=False, …\)",
         ),
         (
+            declaring("def verify(delivery, secrets, now): ...", scheme="Hmac(header='x')"),
+            r"does not tell whether the body is signed; write Sender\(body_is_unsigned=False, …\)",
+        ),
+        (
             declaring(holds_repeats="'why'"),
             "has holds_repeats, which is for senders that sign the body and not the id",
         ),
