@@ -26,6 +26,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "count_events": Route("GET", "/event-counts"),
     "get_event": Route("GET", "/events/{event}"),
     "get_event_body": Route("GET", "/events/{event}/body"),
+    "send_edited_event": Route("POST", "/events/{event}/edited", 201, "/events/{id}"),
     "diff_event": Route("GET", "/events/{event}/diff"),
     "get_other_body": Route("GET", "/events/{event}/other-bodies/{body}"),
     "list_dead_letters": Route("GET", "/dead-letters"),

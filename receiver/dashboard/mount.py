@@ -20,7 +20,7 @@ from hookonce.receiver.dashboard import (
     sign_in,
 )
 from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
-from hookonce.receiver.dashboard.event_page import diff, page, send_again
+from hookonce.receiver.dashboard.event_page import diff, edit, page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
 from hookonce.receiver.dashboard.source_pages import source, sources, test_event
@@ -38,6 +38,7 @@ PAGES = (
     event_selection,
     page,
     diff,
+    edit,
     send_again,
     dead_letters,
     bulk_replay,

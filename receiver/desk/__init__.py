@@ -6,6 +6,7 @@
 - `refusals`: why something is not done
 - `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `diffs`, `body_diff`: what is other in a body than in a former one
+- `edited_events`: an event sent again with another body, as a test
 - `replays`, `steps`: running events again, and what a person decides about steps
 - `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine

@@ -184,14 +184,14 @@ class Intake:
             return IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
         return self._store(source, delivery, events, at)
 
-    def take_test(self, source: Source, delivery: Delivery) -> IntakeResult:
+    def take_test(self, source: Source, delivery: Delivery, *, hold: bool = False) -> IntakeResult:
         """Take in what we signed ourselves; handlers see that its events are a test. A refusal is not noted.
 
-        Raises as `take` does.
+        `hold`: no handler runs until somebody releases it. Raises as `take` does.
         """
         source, now = self._handshake_secrets.with_secret(source), self._clock()
         delivery, events = self._verifier.authenticate(source, delivery, now)
-        return self._store(source, delivery, events, now, is_test=True)
+        return self._store(source, delivery, events, now, is_test=True, hold=hold)
 
     @property
     def is_idle(self) -> bool:

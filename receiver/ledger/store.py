@@ -54,9 +54,10 @@ class NewEvent(NamedTuple):
     """An event on its way in; text is free of NUL and lone surrogates, `event_id` at most 255 bytes.
 
     `fingerprint` is the SHA-256 of the body without what the provider calls volatile. `body` is the
-    delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
-    if another event of the source has the same fingerprint (only looked for where the id is unsigned), or the same
-    `repeat_mark`: the SHA-256 of what was signed, of a sender that does not sign the body's bytes.
+    delivery's raw bytes, or the element's own where `is_element`. `hold`: store as held, not run.
+    `hold_repeats`: do so if another event of the source has the same fingerprint (only looked for where the id is
+    unsigned), or the same `repeat_mark`: the SHA-256 of what was signed, of a sender that does not sign the body's
+    bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
     operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
     is due so much later. `former_ids`: under these it is no new
@@ -85,6 +86,7 @@ class NewEvent(NamedTuple):
     put_off: timedelta | None = None
     repeat_mark: bytes | None = None
     former_ids: tuple[FormerId, ...] = ()
+    hold: bool = False
 
     @property
     def key(self) -> Key:
@@ -110,7 +112,7 @@ _TYPES = types(NewEvent)
 _IN_EVENTS = ", ".join(values(NewEvent, "events"))
 _IN_BODIES = values(NewEvent, "bodies")
 
-_IS_HELD = "hold_repeats AND repeat_of IS NOT NULL"
+_IS_HELD = "(hold OR hold_repeats AND repeat_of IS NOT NULL)"
 
 _INSERT_NEW = f"""
 WITH incoming AS MATERIALIZED (

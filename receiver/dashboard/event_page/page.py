@@ -16,7 +16,9 @@ from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.proof import proof
 from hookonce.receiver.dashboard.event_page.run_panels import panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
+from hookonce.receiver.desk.events import is_number
 from hookonce.receiver.encryption import KeyMissing
+from hookonce.receiver.intake.test_events import EDITED_FROM
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
@@ -180,6 +182,7 @@ def _delivered(found: Detail) -> dict[str, Any]:
             "conflicts": _conflicts(found),
             "proof": None,
             "test": None,
+            "edited_from": None,
         }
     url = body.url if "://" in body.url else request.host_url.rstrip("/") + body.url
     return {
@@ -187,9 +190,16 @@ def _delivered(found: Detail) -> dict[str, Any]:
         "shown": body_view.body_view(body.body),
         "curl": body_view.curl(url, body.headers, body.body),
         "conflicts": _conflicts(found),
+        "edited_from": _edited_from(body.headers),
         "test": as_test(found.event, body.body),
         "proof": proof(context().settings.sources.get(found.event.source), found.event, body),
     }
+
+
+def _edited_from(headers: Mapping[str, str]) -> int | None:
+    """Return the ledger id that a test event's header names; of other events it says nothing."""
+    named = headers.get(EDITED_FROM, "")
+    return int(named) if is_number(named) else None
 
 
 def _conflicts(found: Detail) -> list[dict[str, Any]]:
