@@ -8,7 +8,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 MAX_MESSAGE_LENGTH = 1800
@@ -24,13 +24,13 @@ _MAX_LINKS = 100
 """Errors that are followed from one to what caused it."""
 
 
-def summarize(error: BaseException) -> str:
+def summarize(error: BaseException, cleaned: Callable[[str], str] = str) -> str:
     """Return an error's name and where it came from, `ValueError: no such customer (shop/handlers.py:12)`; no locals.
 
     What an error says about itself is a handler's code too: it may raise.
     """
     place = _place(error)
-    return message_of(error) + (f" ({place})" if place else "")
+    return message_of(error, cleaned=cleaned) + (f" ({place})" if place else "")
 
 
 def whereabouts(error: BaseException) -> str:
@@ -39,10 +39,13 @@ def whereabouts(error: BaseException) -> str:
     return type(error).__name__ + (f" ({place})" if place else "")
 
 
-def message_of(error: BaseException, *, with_details: bool = False) -> str:
+def message_of(
+    error: BaseException, *, with_details: bool = False, cleaned: Callable[[str], str] = str
+) -> str:
     """Return an error's type and what it says about itself, `ValueError: no such customer`.
 
-    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`.
+    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`. `cleaned` makes it
+    fit to be kept before it is cut, so that half a secret never stays.
     """
     try:
         for each in linked(error):
@@ -51,7 +54,7 @@ def message_of(error: BaseException, *, with_details: bool = False) -> str:
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
         text = _PARAMETERS.sub("[parameters left out]", text)
         text = text if with_details else _without_details(text, linked(error))
-        return text[:MAX_MESSAGE_LENGTH]
+        return cleaned(text)[:MAX_MESSAGE_LENGTH]
     except Exception:  # noqa: BLE001
         return type(error).__name__
 

@@ -81,7 +81,7 @@ class _Told:
     def said(self, error: BaseException) -> str:
         """Return what an error says, with the module of its class unless that is built in, and its notes."""
         module = type(error).__module__
-        message = message_of(error, with_details=self.with_details)
+        message = message_of(error, with_details=self.with_details, cleaned=self.cleaned)
         message = message if module in {"builtins", "__main__"} else f"{module}.{message}"
         notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, str)]
         return self.cleaned("\n".join([message, *notes]))

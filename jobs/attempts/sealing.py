@@ -42,7 +42,7 @@ OURS = (
 
 
 class Sealing:
-    """Seals by a keyring, if it has keys; `mask` takes secrets out of the tracebacks that are kept."""
+    """Seals by a keyring, if it has keys; `mask` takes secrets out of what is kept of errors and lines."""
 
     def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str) -> None:
         self.keyring = keyring
@@ -99,8 +99,10 @@ class Sealing:
     def said(self, error: BaseException) -> str:
         """Return what is kept of an error in the clear: where things are sealed, its class and place."""
         if not self.keyring.is_on:
-            return message_of(error) if isinstance(error, endings.VERDICTS) else summarize(error)
-        return message_of(error) if isinstance(error, OURS) else whereabouts(error)
+            if isinstance(error, endings.VERDICTS):
+                return message_of(error, cleaned=self._cleaned)
+            return summarize(error, self._cleaned)
+        return message_of(error, cleaned=self._cleaned) if isinstance(error, OURS) else whereabouts(error)
 
     def _cleaned(self, text: str) -> str:
         return endings.storable_text(self._mask(text))
@@ -109,4 +111,4 @@ class Sealing:
         """Return what an error says, where that is not said in the clear."""
         if not self.keyring.is_on or isinstance(error, OURS):
             return None
-        return Traceback((Raised(self._cleaned(summarize(error))),))
+        return Traceback((Raised(summarize(error, self._cleaned)),))

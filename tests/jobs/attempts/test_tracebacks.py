@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from hookonce import GiveUp
+from hookonce.jobs.error_summary import MAX_MESSAGE_LENGTH
 from hookonce.jobs.traceback_capture import MAX_LENGTH, captured
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
@@ -158,9 +159,9 @@ def test_parameters_of_a_statement_on_an_engine_of_the_handlers_own_are_left_out
     assert "4242" not in shown + inbox.rows("SELECT error FROM hookonce.failures")[0][0]
 
 
-def test_secret_of_a_source_is_masked_in_a_traceback(inbox):
+def test_secret_of_a_source_is_masked_in_an_error_before_that_is_cut(inbox):
     def careless(*_):
-        raise ConnectionError("GET https://example.com/?key=whsec_abcdefgh: 500")
+        raise ConnectionError(f"{'x' * (MAX_MESSAGE_LENGTH - 30)}whsec_abcdefgh")
 
     environ = {"DATABASE_URL": inbox.settings.database_url, "REDIS_URL": inbox.settings.redis_url}
     inbox.settings = load_settings(
@@ -171,7 +172,10 @@ def test_secret_of_a_source_is_masked_in_a_traceback(inbox):
 
     inbox.work()
 
-    assert "key=[secret]: 500" in kept(inbox)[0]
+    ((error,),) = inbox.rows("SELECT error FROM hookonce.failures")
+    for said in (error, kept(inbox)[0]):
+        assert "xx[secret]" in said
+        assert "whsec" not in said
 
 
 def test_secret_is_masked_where_a_line_of_code_is_cut(tmp_path):
