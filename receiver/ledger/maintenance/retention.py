@@ -79,10 +79,12 @@ WITH gone AS (
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module
 
-# With the bodies of their day.
+# With the bodies of their day, so not of days that had to stay.
 _DROP_LOGS = """
 DELETE FROM hookonce.run_logs WHERE id IN (
-    SELECT id FROM hookonce.run_logs WHERE received_at < date_trunc('day', %s, 'UTC') LIMIT %s)
+    SELECT id FROM hookonce.run_logs
+    WHERE received_at < date_trunc('day', %s, 'UTC') AND (received_at AT TIME ZONE 'UTC')::date <> ALL(%s::date[])
+    LIMIT %s)
 """
 
 _AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
@@ -180,12 +182,15 @@ class RetentionPass:
         row = connection.execute(_AGES, list(self.horizons[:4])).fetchone()
         before: Mapping[str, datetime] = dict(zip(Retention._fields[:4], row or (), strict=True))
         yield Step(0, 0)
+        stayed: list[date] = []
         for day, name in partitions.days(connection).items():
             if partitions.day_bounds(day).end > before["bodies"]:
                 break
-            self._drop(connection, day, name)
+            if self._drop(connection, day, name) is not DropResult.DROPPED:
+                stayed.append(day)
             yield Step(0, 0)
-        while not self.dry_run and connection.execute(_DROP_LOGS, [before["bodies"], self.size]).rowcount:
+        gone = [before["bodies"], stayed, self.size]
+        while not self.dry_run and connection.execute(_DROP_LOGS, gone).rowcount:
             yield Step(0, 0)
         yield from self._walk(connection, before["events"])
         if self.horizons.unkept and not self.dry_run:
@@ -199,7 +204,7 @@ class RetentionPass:
         if self.done.is_anything and not self.dry_run:
             audit_log.note(connection, who, "prune", "ledger", asdict(self.done))
 
-    def _drop(self, connection: psycopg.Connection, day: date, name: str) -> None:
+    def _drop(self, connection: psycopg.Connection, day: date, name: str) -> DropResult:
         for _ in range(self.patience):
             became = partitions.drop_day(connection, day, dry_run=self.dry_run)
             if became is not DropResult.BUSY:
@@ -209,6 +214,7 @@ class RetentionPass:
             DropResult.NEEDED: self.done.needed,
             DropResult.BUSY: self.done.busy,
         }[became].append(name)
+        return became
 
     def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[Step]:
         """Walk up the ledger from its oldest row to where it is young enough."""
