@@ -27,6 +27,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.processes.introduction import introduce, named
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
 
@@ -43,6 +44,11 @@ def begin(act: Callable[[Settings], object]) -> None:
     except (ConfigError, HandlerError, SchemaBehind) as error:
         sys.stderr.write(f"hookonce: {error.text if isinstance(error, ConfigError) else error}\n")
         sys.exit(BAD_CONFIGURATION)
+
+
+def keep_lines(settings: Settings) -> None:
+    """Keep what handlers print and log in this process; before they are imported."""
+    log_capture.install(settings.run_logs, settings.handlers)
 
 
 def handlers_here(settings: Settings) -> Registry:

@@ -22,6 +22,7 @@ from hookonce.jobs.children import (
     claimer_of,
     handlers_here,
     introduce_worker,
+    keep_lines,
     sweep_forever,
     warn_of_none,
     work_alone,
@@ -41,7 +42,7 @@ from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.monitoring import health, log_capture, rights
+from hookonce.receiver.monitoring import health, rights
 from hookonce.receiver.processes.forked import ForkedProcess
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
 
@@ -91,7 +92,8 @@ def worker(  # noqa: PLR0913  an option each
     if check is not None:
         check_handlers(check)
     settings = ready()
-    log_capture.install(settings.run_logs)
+    if alone or suspects:
+        keep_lines(settings)
     at_once = concurrency or settings.concurrency
     if suspects:
         work_on_suspects(SingleSlot(*configured()), place, parent)
@@ -118,7 +120,7 @@ def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> C
     """Return a worker that is forked off its supervisor."""
 
     def act(settings: Settings) -> None:
-        log_capture.install(settings.run_logs)
+        keep_lines(settings)
         claimer = claimer_of(settings, handlers_of(settings), concurrency, place, itself=_WORKER)
         work_alone(claimer, settings, place)
 

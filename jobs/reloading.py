@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.children import begin, handlers_here, sweep_forever, work_alone
+from hookonce.jobs.children import begin, handlers_here, keep_lines, sweep_forever, work_alone
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.processes.supervisor import Child, Supervisor
@@ -38,4 +38,5 @@ def _begin(act: Callable[[Settings], object]) -> None:
 
 
 def _work(place: Path | None, settings: Settings) -> None:
+    keep_lines(settings)
     work_alone(SingleSlot(settings, handlers_here(settings)), settings, place)

@@ -10,6 +10,7 @@ from flask.cli import ScriptInfo, pass_script_info
 
 from hookonce.flask.transactions import FlaskTransactions, require_shared
 from hookonce.jobs import cli as worker_cli
+from hookonce.jobs.children import keep_lines
 from hookonce.jobs.drain import handlers_of
 from hookonce.receiver.cli import LazyGroup
 from hookonce.receiver.cli.output.exits import exits
@@ -54,6 +55,8 @@ def group() -> None:
 def worker(info: ScriptInfo, /, **options: Any) -> None:  # noqa: ANN401  an option each
     """Run handlers until stopped, inside the application's context, with `db.session` in the run's transaction."""
     settings = worker_cli.ready()
+    if options["alone"] or options["suspects"]:
+        keep_lines(settings)
     app = info.load_app()
     require_shared(app, settings.database_url)
     worker_cli.work_by(

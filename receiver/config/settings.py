@@ -147,7 +147,8 @@ class _ReceiverTable(BaseModel):
     )
     run_logs: Literal["off", "debug", "info", "warning", "error"] = Field(
         default="info",
-        description="what handlers log from this level on is kept with their attempts, and what they print; or `off`",
+        description="what handlers print is kept with their attempts, and what their packages' loggers tell from this "
+        "level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`",
     )
 
 

@@ -2,7 +2,10 @@
 
 A line belongs to the attempt whose context it was written in: that of its slot's thread, of tasks on the event loop,
 and of threads that were started with a copy of the context. What subprocesses write is not seen, nor what other threads
-write. All of it goes where it would go without this, too.
+write. All of it goes where it would go without this, and nothing more does: no logger's level is changed.
+
+Loggers of the user's packages are heard from the level of `[receiver] run_logs` on, whatever level they have. Others
+are heard from the level on that the root logger has at the start: what libraries tell below that may hold keys.
 
 So much is kept of an attempt: its first and its last lines, each up to a length, and so many in a second.
 """
@@ -11,7 +14,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
@@ -24,19 +27,8 @@ MAX_CHARACTERS = 64_000
 """Of all lines of an attempt."""
 MAX_LINES_PER_SECOND = 200
 _OURS = "hookonce."
-_QUIET = (
-    "hookonce",
-    "sqlalchemy",
-    "rq",
-    "redis",
-    "psycopg",
-    "alembic",
-    "asyncio",
-    "concurrent",
-    "urllib3",
-    "botocore",
-)
-"""Loggers whose lines below their level stay unwritten: they would tell of each statement, with what it holds."""
+_ONLY_KEPT = "_hookonce_only_kept"
+"""Marks a record that its logger's level would not have let through."""
 _HEARD = MAX_LINE_LENGTH + 500
 """Characters of a line until its attempt has ended: a secret at which it is cut then is masked first, as a whole."""
 _HALF = MAX_LINES // 2
@@ -112,7 +104,7 @@ _current: ContextVar[Lines | None] = ContextVar("hookonce_lines", default=None)
 
 def begin() -> Lines | None:
     """Have what is written in this context belong to a new attempt; None where nothing is kept."""
-    if not _Streams.are_replaced:
+    if not _Installed.level:
         return None
     lines = Lines()
     _current.set(lines)
@@ -124,48 +116,95 @@ def end() -> None:
     _current.set(None)
 
 
-def install(level: str) -> None:
-    """Keep what handlers of this process write, loggers from this level on; once, before handlers are imported.
+def install(level: str, modules: Iterable[str]) -> None:
+    """Keep what handlers of this process write; once, before they are imported.
 
-    A handler that the root logger has by then hears no more than before.
+    `modules`: those of the handlers. Loggers named like their packages are heard from this level on.
     """
-    if level == "off" or _Streams.are_replaced:
+    if level == "off" or _Installed.level:
         return
-    _Streams.are_replaced = True
+    _Installed.level = logging.getLevelNamesMapping()[level.upper()]
+    _Installed.packages = frozenset(_package(module) for module in modules)
     sys.stdout, sys.stderr = _Stream(sys.stdout, "stdout"), _Stream(sys.stderr, "stderr")
+    logging.setLoggerClass(_Logger)
+    for each in logging.Logger.manager.loggerDict.values():
+        if type(each) is logging.Logger and _is_users(each.name):
+            each.__class__ = _Logger
     root = logging.getLogger()
-    for name in _QUIET:
-        library = logging.getLogger(name)
-        library.setLevel(library.level or root.level)
-    for each in root.handlers:
-        each.setLevel(max(each.level, root.level))
-    wanted = logging.getLevelNamesMapping()[level.upper()]
-    root.setLevel(min(root.level, wanted))
-    root.addHandler(_Handler(wanted))
+    root.addHandler(_Handler(max(_Installed.level, root.level)))
 
 
-class _Streams:
-    are_replaced = False
+class _Installed:
+    """What this process keeps; nothing while the level is 0."""
+
+    level = 0
+    packages: frozenset[str] = frozenset()
+
+
+class _Logger(logging.Logger):
+    """A logger that keeps lines of the user's packages; logging's handlers see those that its level lets through."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802  logging's own
+        return super().isEnabledFor(level) or self._is_only_kept(level)
+
+    def makeRecord(self, name: str, level: int, *args: Any, **named: Any) -> logging.LogRecord:  # noqa: N802, ANN401
+        record = super().makeRecord(name, level, *args, **named)
+        if self._is_only_kept(level):
+            record.__dict__[_ONLY_KEPT] = True
+        return record
+
+    def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if record.levelno >= _Installed.level and _is_users(self.name):
+            _keep(record)
+        if _ONLY_KEPT not in record.__dict__:
+            super().callHandlers(record)
+
+    def _is_only_kept(self, level: int) -> bool:
+        """Whether a line is kept for an attempt that nobody hears otherwise."""
+        return (
+            level >= _Installed.level
+            and _current.get() is not None
+            and _is_users(self.name)
+            and not self.disabled
+            and self.manager.disable < level
+            and not super().isEnabledFor(level)
+        )
 
 
 class _Handler(logging.Handler):
-    """Hears all loggers but ours."""
+    """Hears all loggers that do not keep their lines themselves."""
 
     def handle(self, record: logging.LogRecord) -> bool:
         # Without the lock of `Handler.handle`: a context is one thread's.
-        lines = _current.get()
-        if lines is not None and not record.name.startswith(_OURS):
-            try:
-                text = record.getMessage()
-                if record.exc_info and record.exc_info[0]:
-                    text = f"{text} ({record.exc_info[0].__name__}: {record.exc_info[1]})"
-            except Exception:  # noqa: BLE001  arguments that do not fit, or say nothing of themselves
-                text = str(record.msg)
-            lines.add(record.levelname.lower(), record.name, text)
+        logger = logging.Logger.manager.loggerDict.get(record.name)
+        if not (isinstance(logger, _Logger) and _is_users(record.name)):
+            _keep(record)
         return True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write nothing: `handle` has kept it."""
+
+
+def _keep(record: logging.LogRecord) -> None:
+    """Add a record to the lines of the attempt in whose context it was made."""
+    lines = _current.get()
+    if lines is None or record.name.startswith(_OURS):
+        return
+    try:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[0]:
+            text = f"{text} ({record.exc_info[0].__name__}: {record.exc_info[1]})"
+    except Exception:  # noqa: BLE001  arguments that do not fit, or say nothing of themselves
+        text = str(record.msg)
+    lines.add(record.levelname.lower(), record.name, text)
+
+
+def _is_users(name: str) -> bool:
+    return _package(name) in _Installed.packages
+
+
+def _package(name: str) -> str:
+    return name.partition(".")[0]
 
 
 class _Stream:

@@ -39,6 +39,8 @@ class Payment(db.Model):
     currency = db.mapped_column(db.String)
 """
 HANDLERS = """
+import logging
+
 from flask import current_app
 from models import Payment, db
 
@@ -47,6 +49,7 @@ from hookonce import on
 
 @on("stripe", "invoice.paid", attempts=1)
 def book(event, tx):
+    logging.getLogger(__name__).info("booking")
     db.session.add(Payment(invoice=event.event_id, currency=current_app.config["CURRENCY"]))
     if event.event_id == "evt_1":
         db.session.commit()
@@ -90,6 +93,7 @@ def test_session_of_the_application_is_committed_with_the_run_or_not_at_all(proj
     assert statuses == [("dead", 1), ("done", 4)]
     booked = project.query("SELECT invoice, currency FROM payments ORDER BY 1")
     assert booked == [("again", "USD"), ("evt_0", "EUR"), ("evt_2", "EUR"), ("evt_4", "EUR")]
+    assert project.query("SELECT count(*) FROM hookonce.run_logs") == [(5,)]
 
 
 def test_models_of_another_database_are_refused(project, empty_database):

@@ -1,34 +1,38 @@
 import logging
 import sys
 import threading
+from contextlib import ExitStack
 
 import pytest
 
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import MAX_CHARACTERS, MAX_LINE_LENGTH, MAX_LINES, Lines
+from tests.support.kept_lines import keeping_lines
 
 log = logging.getLogger("shop")
 
 
 @pytest.fixture
-def captured(monkeypatch):
+def captured():
     """A function that has this process keep lines, as a worker does, and begins; all is as before afterwards."""
-    root = logging.getLogger()
-    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001  it is once in a process
-    before = root.handlers[:], root.level, [each.level for each in root.handlers]
+    with (
+        ExitStack() as until_the_end
+    ):  # begun by the test: pytest puts other streams in their place before it
 
-    def install():
-        for stream in ("stdout", "stderr"):  # pytest puts others in their place before each test
-            monkeypatch.setattr(sys, stream, getattr(sys, stream))
-        log_capture.install("info")
-        return log_capture.begin()
+        def install():
+            until_the_end.enter_context(keeping_lines())
+            return log_capture.begin()
 
-    yield install
-    log_capture.end()
-    root.handlers[:] = before[0]
-    root.setLevel(before[1])
-    for each, level in zip(root.handlers, before[2], strict=True):
-        each.setLevel(level)
+        yield install
+
+
+@pytest.fixture
+def heard():
+    """A function that adds a handler to the root logger, as a module may at its import; returns its records."""
+    added, records = logging.Handler(), []
+    added.emit = records.append
+    yield lambda: logging.getLogger().addHandler(added) or records
+    logging.getLogger().removeHandler(added)
 
 
 def written(lines):
@@ -101,19 +105,74 @@ def test_arguments_that_do_not_fit_harm_nobody(captured):
 
 def test_library_that_was_quiet_stays_so(captured):
     lines = captured()
+    logging.getLogger("httpx").info("GET https://example.com/?key=sk_1")
     logging.getLogger("sqlalchemy.engine").info("SELECT secrets")
     logging.getLogger("hookonce.jobs").error("ours")
+    logging.getLogger("httpx").warning("slow")
+
+    assert written(lines) == [("warning", "httpx", "slow")]
+
+
+def test_handler_that_is_added_later_hears_what_it_would_have_heard(captured, heard):
+    lines = captured()
+    records = heard()
+    library, made_later = logging.getLogger("httpx"), logging.getLogger("shop.made_later")
+    for each in (library, log, made_later):
+        each.info("quiet")
+        each.warning("loud")
+
+    assert [(each.name, each.msg) for each in records] == [
+        ("httpx", "loud"),
+        ("shop", "loud"),
+        ("shop.made_later", "loud"),
+    ]
+    assert [(name, text) for _, name, text in written(lines)] == [
+        ("httpx", "loud"),
+        ("shop", "quiet"),
+        ("shop", "loud"),
+        ("shop.made_later", "quiet"),
+        ("shop.made_later", "loud"),
+    ]
+    assert {each.level for each in (library, log, made_later)} == {logging.NOTSET}
+
+
+def test_library_that_a_module_turns_up_later_is_not_kept(captured):
+    lines = captured()
+    library = logging.getLogger("httpx")
+    library.setLevel(logging.DEBUG)
+    try:
+        library.info("GET https://example.com/?key=sk_1")
+    finally:
+        library.setLevel(logging.NOTSET)
 
     assert written(lines) == []
 
 
-def test_nothing_is_kept_where_it_is_off(monkeypatch):
-    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001
-    stdout = sys.stdout
+def test_filter_and_disabling_of_a_logger_hold_for_what_is_kept(captured):
+    lines = captured()
 
-    log_capture.install("off")
+    def masked(record):
+        record.msg = record.msg.replace("sk_1", "…")
+        return True
 
-    assert sys.stdout is stdout
+    log.addFilter(masked)
+    try:
+        log.info("key=sk_1")
+        log.disabled = True
+        log.info("nothing")
+    finally:
+        log.removeFilter(masked)
+        log.disabled = False
+
+    assert written(lines) == [("info", "shop", "key=…")]
+
+
+def test_nothing_is_kept_where_it_is_off():
+    stdout, made = sys.stdout, logging.getLoggerClass()
+
+    log_capture.install("off", ["shop.handlers"])
+
+    assert (sys.stdout, logging.getLoggerClass()) == (stdout, made)
     assert log_capture.begin() is None
 
 

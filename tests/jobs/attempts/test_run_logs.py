@@ -1,40 +1,30 @@
 """What handlers write is kept with their attempts: done, failed, put off; and is dropped with bodies."""
 
 import logging
-import sys
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hookonce import RetryLater
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.store import store
-from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.privacy.at_rest import sealed
+from tests.support.kept_lines import keeping_lines
 from tests.support.new_event import new_event
 
 log = logging.getLogger("shop")
 
 
 @pytest.fixture
-def keeps_lines(monkeypatch):
+def keeps_lines():
     """Have this process keep what its handlers log."""
-    root = logging.getLogger()
-    monkeypatch.setattr(log_capture._Streams, "are_replaced", False)  # noqa: SLF001  it is once in a process
-    handlers, level, levels = root.handlers[:], root.level, [each.level for each in root.handlers]
-    with monkeypatch.context() as streams:
-        for name in ("stdout", "stderr"):
-            streams.setattr(sys, name, getattr(sys, name))
-        log_capture.install("info")
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for each, its in zip(handlers, levels, strict=True):
-        each.setLevel(its)
+    with keeping_lines():
+        yield
 
 
 def logs(inbox):
@@ -83,6 +73,27 @@ def test_lines_go_with_the_bodies_of_their_day(inbox, keeps_lines):  # noqa: ARG
     passed.append(list(RetentionPass(kept).steps(inbox.connection)) and logs(inbox))
 
     assert passed == [[(1, 1, ["told"])], []]
+
+
+def test_lines_stay_with_the_bodies_of_a_day_that_is_needed(inbox, keeps_lines):  # noqa: ARG001
+    def handler(*_):
+        log.info("told")
+        raise RetryLater(60)
+
+    inbox.on(handler)
+    inbox.deliver("a")
+    inbox.work()
+    connection, day = inbox.connection, timedelta(days=1)
+    old = (datetime.now(UTC) - 4 * day).date()
+    first = partitions.day_bounds(old).first
+    partitions.make_partition(connection, old)
+    for table in ("queue", "run_logs"):
+        connection.execute(f"UPDATE hookonce.{table} SET received_at = %s", [first])  # noqa: S608
+    keeping = RetentionPass(Retention(30 * day, 2 * day, day, day))
+
+    list(keeping.steps(connection))
+
+    assert (len(keeping.done.needed), logs(inbox)) == (1, [(1, 1, ["told"])])
 
 
 def test_secrets_are_masked_and_lines_sealed_as_bodies_are(inbox, keeps_lines):  # noqa: ARG001
