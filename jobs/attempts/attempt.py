@@ -8,6 +8,7 @@ and the work that is attempted (`jobs.attempts.work`: one run, or a batch).
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -79,6 +80,8 @@ class Executor:
         self._last: Work | None = None
         self._ending: SingleRun | None = None
         self._failure: BaseException | None = None  # of that end
+        self.waited: float = 0.0
+        """Seconds that the last attempt has waited for the end of the one before."""
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""
 
@@ -96,6 +99,7 @@ class Executor:
         Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone: then nothing was written, or all of it,
         and what was claimed is to be given back (`give_back`) before another is begun.
         """
+        self.waited = 0.0
         while True:
             self._last = work = self._work(claimed, handler, following)
             try:
@@ -105,7 +109,8 @@ class Executor:
                     with work.listened(self.shared.listener):
                         self._make(work)
             except _EndFailed:  # nothing was sent of this one, so it is begun anew
-                self._fail_ending()
+                with self._waiting():
+                    self._fail_ending()
                 continue
             if work is not self._ending:
                 work.over()
@@ -175,7 +180,8 @@ class Executor:
             return
         if self._failure is None:
             try:
-                self.connection.hear_end()
+                with self._waiting():
+                    self.connection.hear_end()
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001  `_fail_ending` tells them apart
@@ -186,6 +192,15 @@ class Executor:
         reach("run.committed")
         work.tell_end()
         work.over()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Charge what is done inside to the attempt before."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.waited += time.monotonic() - began
 
     def _wait(self) -> None:
         """Hear of that end while a handler is under way, whose time limit stands still."""

@@ -16,6 +16,12 @@ __all__ = ["inbox"]
 
 NAMES = ["a", "b", "c"]
 REFUSED_LATE = "ALTER TABLE effects ADD CONSTRAINT single UNIQUE (event) DEFERRABLE INITIALLY DEFERRED"
+SLOW_COMMIT = """
+CREATE TABLE slow (number integer);
+CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.25); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slowly AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION slowly()
+"""
 STOLEN = "UPDATE hookonce.queue SET token = gen_random_uuid() WHERE event = %s"
 
 
@@ -57,6 +63,24 @@ def test_statement_sees_what_the_run_before_has_written(inbox):
     inbox.work()
 
     assert seen == [0, 1, 2]
+
+
+def test_each_run_is_noted_with_the_wait_for_its_own_end(inbox, monkeypatch):
+    noted = []
+    monkeypatch.setattr(
+        Registry, "note", lambda _, name, took: noted.append((name, took.total_seconds() > 0.2))
+    )
+    inbox.connection.execute(SLOW_COMMIT)
+
+    @inbox.on
+    def writes(event, tx):
+        if event.event_id == "a":
+            tx.execute(text("INSERT INTO slow VALUES (1)"))
+
+    inbox.deliver(*NAMES)
+    inbox.work()
+
+    assert noted == [("writes", True), ("writes", False), ("writes", False)]
 
 
 WAYS = {
