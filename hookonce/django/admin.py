@@ -1,7 +1,8 @@
 """Events, runs and failed attempts in Django's admin: to be looked at, each with a link to the console if there is one.
 
-Lists are walked down by the ledger's ids and counted no further than `COUNTED`, so that millions of events are no
-matter. Bodies, headers and tracebacks are the console's, which opens what is sealed and knows what is masked.
+Lists are walked down by the ledger's ids and counted no further than `COUNTED`, searched by what an index serves, and
+asked for under a time limit, so that millions of events are no matter. Bodies, headers and tracebacks are the
+console's, which opens what is sealed and knows what is masked.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,6 +31,8 @@ from hookonce.receiver.ledger.states import EventStatus
 
 COUNTED = 10_000
 """Rows that a list counts, and so lets be leafed through."""
+_TIME_LIMIT = "5s"
+"""Of each statement, so that none holds a web server's thread."""
 _SHOWN = 100
 _DIGITS = 18
 """Of a number of an event, at most."""
@@ -84,6 +87,7 @@ def _told(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         alias = ledger_alias()
         try:
             with transaction.atomic(using=alias):
+                _limit_time(alias)
                 answer = view(self, request, *arguments, **options)
                 return answer.render() if hasattr(answer, "render") else answer
         except (OperationalError, ProgrammingError) as error:
@@ -93,7 +97,20 @@ def _told(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return looked
 
 
+def _limit_time(alias: str) -> None:
+    """Limit the statements of this transaction, but for a limit of the project's own that is shorter."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('statement_timeout', %s, true) WHERE"
+            " current_setting('statement_timeout') = '0'"
+            " OR current_setting('statement_timeout')::interval > %s::interval",
+            [_TIME_LIMIT, _TIME_LIMIT],
+        )
+
+
 def _why(alias: str, error: Exception) -> str:
+    if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+        return f"the ledger did not answer within {_TIME_LIMIT}; search an event's id or number, or use the console"
     if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
         role = connections[alias].settings_dict.get("USER") or "of DATABASES"
         return (
@@ -117,6 +134,8 @@ class _Reader(admin.ModelAdmin):  # type: ignore[misc]
     list_per_page = _SHOWN
     list_max_show_all = 0
     actions = None
+
+    search_help_text = "the sender's id or the number of an event, whole"
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Whether it is listed: not where the alias leads to a database that can't have a ledger."""
@@ -167,8 +186,7 @@ class EventAdmin(_Reader):
     ordering = ("-id",)
     list_display = ("id", "source", "type", "event_id", "status", "received_at", "in_console")
     list_filter = (_SourceFilter, _StatusFilter, "is_test")
-    search_fields = ("event_id", "type")
-    search_help_text = "the sender's id, the number or a type, whole"
+    search_fields = ("event_id",)
     fields = (
         *("id", "source", "provider", "type", "event_id", "account", "status", "deliveries"),
         *("received_at", "occurred_at", "is_test", "runs", "failures", "in_console"),
@@ -193,15 +211,9 @@ class EventAdmin(_Reader):
         queryset: QuerySet,
         search_term: str,
     ) -> tuple[Any, bool]:
-        """Return events whose id or number the term is, which an index finds; where none is, those of that type."""
+        """Return events whose id or number the term is."""
         term = search_term.strip()
-        if not term:
-            return queryset, False
-        named = Q(source__in=_sources(), event_id=term)
-        if term.isdecimal() and len(term) <= _DIGITS:
-            named |= Q(id=int(term))
-        found = queryset.filter(named)
-        return (found if found.exists() else queryset.filter(type=term)), False
+        return (queryset.filter(_named(term)) if term else queryset), False
 
     @admin.display  # type: ignore[untyped-decorator]
     def status(self, event: Any) -> str:  # noqa: ANN401  with what it was annotated with
@@ -226,8 +238,27 @@ class EventAdmin(_Reader):
         return _lines((each.handler, f"attempt {each.attempt}", each.error) for each in found)
 
 
+class _OfEvents(_Reader):
+    """What belongs to events, and is searched by theirs."""
+
+    search_fields = ("event",)
+
+    def get_search_results(
+        self,
+        request: HttpRequest,  # noqa: ARG002
+        queryset: QuerySet,
+        search_term: str,
+    ) -> tuple[Any, bool]:
+        """Return what belongs to the events whose id or number the term is."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        events = list(Event.objects.filter(_named(term)).values_list("id", flat=True)[:_SHOWN])
+        return queryset.filter(event__in=events), False
+
+
 @admin.register(Run)
-class RunAdmin(_Reader):
+class RunAdmin(_OfEvents):
     """Runs in their last cycle, those of the newest events first."""
 
     ordering = ("-event", "handler")
@@ -243,21 +274,23 @@ class RunAdmin(_Reader):
     )
     list_display_links = None
     list_select_related = ("event",)
-    search_fields = ("=handler",)
-    search_help_text = "a handler's name, whole"
 
 
 @admin.register(Failure)
-class FailureAdmin(_Reader):
+class FailureAdmin(_OfEvents):
     """Failed attempts, the newest first."""
 
     ordering = ("-id",)
     list_display = ("id", "of_event", "handler", "attempt", "failed_at", "error", "in_console")
     list_select_related = ("event",)
-    search_fields = ("=handler",)
-    search_help_text = "a handler's name, whole"
     fields = ("id", "of_event", "handler", "cycle", "attempt", "failed_at", "error", "in_console")
     readonly_fields = ("of_event", "in_console")
+
+
+def _named(term: str) -> Q:
+    """Return the condition, which an index serves, that an event has this id or number."""
+    named = Q(source__in=_sources(), event_id=term)
+    return named | Q(id=int(term)) if term.isdecimal() and len(term) <= _DIGITS else named
 
 
 def _sources() -> list[str]:

@@ -95,17 +95,26 @@ def test_admin_shows_events_runs_and_failures_with_the_console(shop):
     assert not re.search(r"/hookonce/\w+/add/|/delete/|name=\"_save\"", f"{everything}{one}{runs}{failures}")
 
 
-def test_admin_finds_events_by_their_number_or_type(shop):
+def test_admin_finds_events_and_what_belongs_to_them_by_what_an_index_serves(shop):
     number = shop.query("SELECT id FROM hookonce.events WHERE event_id = 'evt_1'")[0][0]
+    paths = (f"event/?q={number}", "event/?q=invoice.paid", f"event/?q={'9' * 30}")
+    runs = ("run/?q=evt_1", f"failure/?q={number}", "failure/?q=evt_0", "run/?q=shop.webhooks.book")
 
-    shown = pages(shop, f"event/?q={number}", "event/?q=invoice.paid", f"event/?q={'9' * 30}")
+    shown = pages(shop, *paths, *runs)
 
     assert {code for code, _ in shown.values()} == {200}
-    assert [re.findall(r">(evt_\d)<", html) for _, html in shown.values()] == [
-        ["evt_1"],
-        ["evt_2", "evt_1", "evt_0"],
-        [],
-    ]
+    assert [re.findall(r">(evt_\d)<", shown[each][1]) for each in paths] == [["evt_1"], [], []]
+    assert [shown[each][1].count(">stripe:evt_1</a>") for each in runs] == [1, 1, 0, 0]
+
+
+def test_admin_says_that_a_statement_took_too_long(shop):
+    with psycopg.connect(shop.database_url) as connection:
+        connection.execute("LOCK hookonce.events")
+
+        [(code, html)] = pages(shop, "event/").values()
+
+    assert code == 200
+    assert "The ledger did not answer within" in html
 
 
 def test_admin_finds_an_event_whose_id_is_a_number(shop):
