@@ -82,6 +82,14 @@ def test_events_lists_all_pages_when_the_limit_is_zero(hookonce, stored, monkeyp
     assert [event["id"] for event in listed.documents] == numbers[::-1]
 
 
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(("limit", "is_told"), [("0", True), ("201", True), ("200", False)])
+def test_search_in_bodies_says_when_it_gives_fewer_than_the_limit(hookonce, limit, is_told):
+    searched = hookonce("events", "list", "--body", "no such", "--limit", limit)
+
+    assert ("a search in bodies gives 200 events at most" in searched.err) == is_told
+
+
 def test_events_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
     stored("evt_\x1b]0;title\x07\u202e", type="[red]a[/red]", body=b'{"a": "\\u001b[2J"}')
 

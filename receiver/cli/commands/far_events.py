@@ -15,6 +15,9 @@ from hookonce.receiver.desk.searches import SearchQuery, search_bodies
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
 
+MAX_SEARCHED = 200
+"""Events that a search in bodies gives at most."""
+
 
 def list_(wanted: Filter, limit: int, text: str | None, where: str | None, *, as_json: bool) -> None:
     """Print the events that match, and how far a search has looked."""
@@ -24,7 +27,13 @@ def list_(wanted: Filter, limit: int, text: str | None, where: str | None, *, as
         if text is None and where is None:
             found = list(rows(here, list_events, partial(EventsQuery, **given), limit))
         else:
-            found, stopped = _searched(here, given | {"text": text, "where": where}, limit or 200)
+            found, stopped = _searched(here, given | {"text": text, "where": where}, limit or MAX_SEARCHED)
+            if limit == 0 or limit > MAX_SEARCHED:
+                click.echo(
+                    f"a search in bodies gives {MAX_SEARCHED} events at most, --limit {limit} too; "
+                    "to go on, give --until",
+                    err=True,
+                )
     if as_json:
         for event in found:
             print_json(event.model_dump())
@@ -38,7 +47,7 @@ def list_(wanted: Filter, limit: int, text: str | None, where: str | None, *, as
 
 def _searched(here: Asks, given: dict[str, object], limit: int) -> tuple[list[Event], str]:
     """Return what was found, and what there is to say of how far was looked."""
-    found = here.ask(search_bodies, asked=asking(SearchQuery, **given, limit=min(limit, 200)))
+    found = here.ask(search_bodies, asked=asking(SearchQuery, **given, limit=min(limit, MAX_SEARCHED)))
     said = f"{found.looked_into} bodies looked into"
     if found.closed:
         said += f", {found.closed} of them can't be opened here"
