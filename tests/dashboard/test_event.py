@@ -5,8 +5,9 @@ import subprocess
 import pytest
 
 from hookonce.receiver.dashboard.event_page import body_view
-from hookonce.receiver.encryption import traceback_context
+from hookonce.receiver.encryption import log_context, traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
+from hookonce.receiver.ledger.results import LogLine, lines_as_json
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.test_events import EVIL
@@ -83,6 +84,43 @@ def test_open_event_refreshes_until_it_has_ended(inbox, browser):
     assert f'hx-get="/admin/events/{number}"' in while_open
     assert "hx-get" not in part
     assert "<html" not in part
+
+
+def fail_with_lines(inbox, settings, number, attempts):
+    """Have an open event fail so often, each time with a traceback and lines that name the attempt."""
+    keyring = settings.keyring
+    for attempt in range(1, attempts + 1):
+        which = number, "shop.credit", 1, attempt
+        text, key = keyring.encrypt(b"trace %d." % attempt, traceback_context(*which))
+        inbox.connection.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
+            " VALUES (%s, %s, %s, %s, now(), 'boom', %s, %s)",
+            [*which, text, key],
+        )
+        written = lines_as_json([LogLine(0, "info", "shop", f"line {attempt}.")], 0)
+        text, key = keyring.encrypt(written, log_context(*which))
+        inbox.connection.execute(
+            "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"
+            " SELECT %s, %s, %s, %s, received_at, %s, %s FROM hookonce.events WHERE id = %s",
+            [*which, text, key, number],
+        )
+
+
+def test_refreshed_part_of_an_open_event_has_the_newest_attempt_only(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    put_into_state(inbox.connection, number, runs=[("shop.credit", "waiting", 3)])
+    fail_with_lines(inbox, settings, number, 3)
+
+    page = browser.get(f"/admin/events/{number}").text
+    part = browser.get(f"/admin/events/{number}", **{"HX-Request": "true"}).text
+
+    said = r"(?:trace|line) \d\."
+    assert set(re.findall(said, page)) == {f"{what} {n}." for what in ("trace", "line") for n in (1, 2, 3)}
+    assert set(re.findall(said, part)) == {"trace 3.", "line 3."}
+    kept = re.findall(r'id="([^"]+)" hx-preserve', part)
+    assert kept == [f"{what}-shop.credit-1-{n}" for what in ("log", "why") for n in (2, 1)]
+    assert all(f'id="{each}"' in page for each in kept)
+    assert "hx-preserve" not in page
 
 
 @pytest.mark.parametrize(

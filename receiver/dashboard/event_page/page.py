@@ -58,7 +58,7 @@ def event(number: int) -> str:
     in_pane = request.headers.get("HX-Target") == "pane"
     is_part = is_fragment() and not in_pane
     with context().ledger() as connection:
-        found = events.detail(connection, number, context().settings.keyring)
+        found = _asked(connection, number, is_part=is_part)
         around = {} if is_part else _neighbours(connection, number, form)
     if found is None:
         abort(404, _GONE.format(number))
@@ -155,6 +155,16 @@ def download_conflict(number: int, conflict: int) -> Response:
     if not others:
         abort(404, "This body is not there, or can't be opened.")
     return _file(others[0], f"event-{number}-conflict-{conflict}.bin")
+
+
+def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Detail | None:
+    """Return what a page shows; of one that is there already what has changed, until its event has ended."""
+    keyring = context().settings.keyring
+    if is_part:
+        found = events.detail_as_it_goes_on(connection, number, keyring)
+        if found is None or found.event.status in OPEN:
+            return found
+    return events.detail(connection, number, keyring)
 
 
 def _found(number: int) -> Detail:

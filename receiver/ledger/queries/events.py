@@ -1,6 +1,6 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
@@ -97,6 +97,8 @@ class Detail:
     steps: list[StepRow]
     logs: list[AttemptLog]
     keeps_body: bool = True
+    unread_logs: Collection[tuple[str, int, int]] = ()
+    """The attempts (handler, cycle, number) whose lines were not asked for; in `logs` they have none."""
 
     @property
     def why_no_body(self) -> str:
@@ -141,12 +143,29 @@ SELECT handler, cycle, attempt, started_at, failed_at, error, key_id,
 FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
 """  # noqa: S608  constants
 
+_FAILURES_AS_IT_GOES_ON = """
+SELECT handler, cycle, attempt, started_at, failed_at, error, key_id, CASE WHEN age = 1 THEN traceback END AS traceback
+FROM (SELECT *, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age FROM hookonce.failures
+      WHERE event = %s) AS f ORDER BY id
+"""
+
 MAX_LOGS = 200
 """Attempts of an event whose lines are read, the newest."""
 
 _LOGS = """
 SELECT handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
 """
+
+MAX_LOGS_AS_IT_GOES_ON = 64_000
+"""Bytes of the newest logs of an event's handlers after which no other is read."""
+
+_LOGS_AS_IT_GOES_ON = f"""
+SELECT handler, cycle, attempt, key_id, CASE WHEN age = 1 AND before < {MAX_LOGS_AS_IT_GOES_ON} THEN lines END AS lines
+FROM (SELECT *, sum(bytes) FILTER (WHERE age = 1) OVER (ORDER BY id DESC) - bytes AS before
+      FROM (SELECT *, octet_length(lines) AS bytes, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age
+            FROM hookonce.run_logs WHERE event = %s) AS l) AS l
+ORDER BY id DESC LIMIT %s
+"""  # noqa: S608  constants
 
 _CONFLICTS_OF = """
 SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM hookonce.conflicts
@@ -226,6 +245,34 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
     return Detail(
         row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, keeps_body
     )
+
+
+def detail_as_it_goes_on(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
+    """Return what changes of an open event, to be asked every second: its states, its attempts, and its steps.
+
+    Of each handler only the newest attempt's traceback and lines are read; the body and other events are left out.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+            row = cursor.execute(_EVENT, [event]).fetchone()
+        if row is None:
+            return None
+        with connection.cursor(row_factory=dict_row) as cursor:
+            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
+            failures = cursor.execute(_FAILURES_AS_IT_GOES_ON.encode(), [event]).fetchall()
+            written = cursor.execute(_LOGS_AS_IT_GOES_ON.encode(), [event, MAX_LOGS]).fetchall()
+        done = steps.of_event(connection, event, keyring)
+    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
+    unread, logs = set(), []
+    for each in reversed(written):
+        which = each["handler"], each["cycle"], each["attempt"]
+        if each["lines"] is None:
+            unread.add(which)
+            logs.append(AttemptLog(*which, ()))
+        else:
+            logs.append(opened_log(keyring, event, each))
+    return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
 
 
 def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:
