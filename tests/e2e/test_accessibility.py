@@ -43,7 +43,7 @@ def paths(inbox):
         *PAGES,
         "/events?status=done&view=Mine",
         f"/events?body=$.id={begin}done",
-        *(f"/events/{number}" for (number,) in ids),
+        *(f"/events/{number}{page}" for (number,) in ids for page in ("", "/diff", "/edit")),
         f"/rejected/{refused}",
     ]
     inbox.buries(begin)
