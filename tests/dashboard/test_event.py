@@ -86,18 +86,18 @@ def test_open_event_refreshes_until_it_has_ended(inbox, browser):
     assert "<html" not in part
 
 
-def fail_with_lines(inbox, settings, number, attempts):
-    """Have an open event fail so often, each time with a traceback and lines that name the attempt."""
+def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", padding=""):
+    """Have an open event fail so often, each time with a traceback and a line that name the attempt."""
     keyring = settings.keyring
     for attempt in range(1, attempts + 1):
-        which = number, "shop.credit", 1, attempt
+        which = number, handler, 1, attempt
         text, key = keyring.encrypt(b"trace %d." % attempt, traceback_context(*which))
         inbox.connection.execute(
             "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
             " VALUES (%s, %s, %s, %s, now(), 'boom', %s, %s)",
             [*which, text, key],
         )
-        written = lines_as_json([LogLine(0, "info", "shop", f"line {attempt}.")], 0)
+        written = lines_as_json([LogLine(0, "info", "shop", f"line {attempt}.{padding}")], 0)
         text, key = keyring.encrypt(written, log_context(*which))
         inbox.connection.execute(
             "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"
@@ -121,6 +121,21 @@ def test_refreshed_part_of_an_open_event_has_the_newest_attempt_only(inbox, brow
     assert kept == [f"{what}-shop.credit-1-{n}" for what in ("log", "why") for n in (2, 1)]
     assert all(f'id="{each}"' in page for each in kept)
     assert "hx-preserve" not in page
+
+
+def test_refreshed_part_is_bounded_for_many_handlers_with_long_logs(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    handlers = [f"shop.h{n}" for n in range(4)]
+    put_into_state(inbox.connection, number, runs=[(each, "waiting", 2) for each in handlers])
+    for handler in handlers:
+        fail_with_lines(inbox, settings, number, 2, handler, "x" * 40_000)
+
+    page = browser.get(f"/admin/events/{number}").text
+    part = browser.get(f"/admin/events/{number}", **{"HX-Request": "true"}).text
+
+    assert page.count("x" * 40_000) == 8
+    assert part.count("x" * 40_000) == 2
+    assert part.count("Shown when the event has ended") == 6
 
 
 @pytest.mark.parametrize(
