@@ -82,7 +82,7 @@ class Reader:
 
 @pytest.mark.long
 def test_commands_of_the_page_do_what_it_says(folders):
-    create, login, pull, listen = page_commands.blocks(PAGE)
+    create, login, ask, pull, listen = page_commands.blocks(PAGE)
     with started(folders[0]) as production, program() as target:
         secret = production.secret("stripe")
         for number in range(3):
@@ -92,11 +92,14 @@ def test_commands_of_the_page_do_what_it_says(folders):
             folders[1],
             **{
                 "https://inbox.example": f"http://127.0.0.1:{production.port}",
+                "--at inbox.example": f"--at http://127.0.0.1:{production.port}",
+                "evt_1Nxy": "evt_1",
                 "http://localhost:3000/hook": target.url,
                 "cli dev ": f"cli dev --port {free_port()} ",
             },
         )
         reader.types(login, token)
+        assert reader.types(ask).count("evt_1") > 1
 
         with reader.watches(pull) as says:
             says("3 new, 0 behind")
