@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import requests
 
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -60,22 +61,26 @@ def said_until_interrupted(inbox, *command, sign):
     return status, log.read_text()
 
 
-def listens(port):
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def answers(port):
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/livez", timeout=10).ok
+    except requests.ConnectionError:
+        return False
 
 
 def test_serve_says_in_one_block_what_it_is_and_ends_quietly(inbox):
     [port] = free_ports(1)
+    inbox["env"]["WEB_CONCURRENCY"] = "1"  # so that no other is still beginning when it answers
 
     status, said = said_until_interrupted(
-        inbox, "serve", "--bind", f"127.0.0.1:{port}", sign=lambda _: listens(port)
+        inbox, "serve", "--bind", f"127.0.0.1:{port}", sign=lambda _: answers(port)
     )
 
     head, *parts = said.splitlines()
     assert head.startswith("hookonce ")
     assert head.endswith(" serve: receives webhooks until Ctrl-C")
     assert f"  listens    127.0.0.1:{port}" in parts
+    assert "  processes  1, as WEB_CONCURRENCY says" in parts
     assert "  sources    2: github, stripe" in parts
     assert [each for each in parts if each.startswith("  handlers   none has told of itself")]
     assert len(parts) <= 7
