@@ -27,6 +27,7 @@ WHERE = {
     "get_other_body": {COMMAND: "events show", PAGE: "download_conflict"},
     "get_event_body": {COMMAND: "events show", TOOL: "read_body", PAGE: "download"},
     "diff_event": {PAGE: "diff"},
+    "send_edited_event": {PAGE: "send_edited"},
     "list_audit": {TOOL: "list_changes"},
     "list_alerts": {COMMAND: "alerts list", TOOL: "list_alerts", PAGE: "overview"},
     "send_test_alert": {COMMAND: "alerts test"},
@@ -70,6 +71,7 @@ MISSING = {
     COMMAND: {
         "diff_event": _NOT_YET,
         "list_audit": _NOT_YET,
+        "send_edited_event": _NOT_YET,
         "list_workers": _NOT_YET,
         "get_source": "`sources list` says as much of each",
         "send_test_event": "`trigger` signs what it sends, as the sender would",
@@ -100,6 +102,7 @@ MISSING = {
                 "release",
                 "resume",
                 "reverify_source",
+                "send_edited_event",
                 "send_test_alert",
                 "send_test_event",
                 "stop_bulk_replay",
