@@ -8,6 +8,7 @@ from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import log_context, traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.results import LogLine, lines_as_json
+from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised, Traceback
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.test_events import EVIL
@@ -47,6 +48,37 @@ def test_dead_event_shows_the_tracebacks_of_its_attempts(inbox, browser, setting
     page = browser.get(f"/admin/events/{number}").text
 
     assert (page.count("&lt;last&gt;"), page.count("&lt;first&gt;"), page.count("<first>")) == (1, 1, 0)
+
+
+def test_markup_in_logs_tracebacks_and_messages_stays_text(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    inbox.die(number, error=f"ValueError: {EVIL}", attempts=1)
+    which = (number, "shop.credit", 1, 1)
+    frame = Frame(EVIL, 7, EVIL, (EVIL,), is_users=True, folder=EVIL)
+    said = Traceback(
+        (Raised(f"KeyError: {EVIL}", (frame,), "cause"), Raised(f"ValueError: {EVIL}", (frame,)))
+    )
+    traceback, key = settings.keyring.encrypt(said.as_json, traceback_context(*which))
+    inbox.connection.execute("UPDATE hookonce.failures SET traceback = %s, key_id = %s", [traceback, key])
+    lines = lines_as_json([LogLine(1, "error", EVIL, EVIL), LogLine(2, EVIL, "stdout", EVIL)], 0)
+    inbox.connection.execute(
+        "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id) "
+        "VALUES (%s, %s, %s, %s, now(), %s, %s)",
+        [*which, *settings.keyring.encrypt(lines, log_context(*which))],
+    )
+
+    page = browser.get(f"/admin/events/{number}").text.split("<main")[1]
+
+    def markup_as_text(begin, end):
+        return page.split(begin)[1].split(end)[0].count("&lt;script&gt;")
+
+    assert "<script" not in page
+    assert "<img" not in page
+    assert markup_as_text('<ol class="log"', "</ol>") == 4
+    assert markup_as_text('<p class="error-message">', "</p>") == 1
+    assert markup_as_text('<div class="frame">', "</pre>") == 3
+    assert markup_as_text('<details class="cause">', "</summary>") == 1
+    assert markup_as_text('id="traceback-1"', "</pre>") == 10
 
 
 def test_event_shows_redeliveries_repeats_and_conflicts(inbox, browser):
