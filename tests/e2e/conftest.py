@@ -40,14 +40,18 @@ secrets = ["env:SECRET_GITHUB"]
 secrets = ["env:SECRET_SHOPIFY"]
 """
 HANDLERS = """
+import logging
 from pathlib import Path
 from hookonce import GiveUp, on
 
+log = logging.getLogger("shop")
 BROKEN = Path(__file__).with_name("broken")
 
 @on("stripe", "invoice.*", name="shop.credit", attempts=1)
 def credit(event, tx):
+    log.info("looking for the order of %s", event.data["id"])
     if BROKEN.exists():
+        log.warning("no answer from shop-db:5432, asking once more")
         raise ConnectionError(f"the shop's database refuses connections (order {event.id})")
     return {"credited": event.data["id"]}
 

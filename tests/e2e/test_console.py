@@ -31,7 +31,7 @@ def test_several_events_are_chosen_and_replayed(inbox, page, dead):
         page.get_by_role("row").filter(has_text=f"{dead}{n}").get_by_role("checkbox").check()
     page.get_by_role("button", name="Replay selected").click()
 
-    expect(page.get_by_role("status")).to_have_text("Of the chosen events: 2 replayed.")
+    expect(page.get_by_role("status")).to_have_text("Of the selected events: 2 replayed.")
     expect(page).to_have_url(re.compile(f"status=dead&id={dead}"))
     done = f"SELECT count(*) FROM hookonce.event_states WHERE status = 'done' AND event_id LIKE '{dead}%'"  # noqa: S608
     inbox.until(done, 2)
@@ -67,7 +67,7 @@ def test_keys_are_told_and_can_be_turned_off(page, dead):
     page.goto(f"/admin/events?id={dead}")
 
     page.keyboard.press("?")
-    page.get_by_label("These keys are on").uncheck()
+    page.get_by_label("Keyboard shortcuts on").uncheck()
     page.get_by_role("button", name="Close").click()
     page.keyboard.press("j")
 

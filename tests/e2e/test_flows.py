@@ -56,7 +56,7 @@ def test_dead_event_says_why_and_succeeds_when_it_is_replayed(inbox, page, pictu
     page.get_by_role("link", name="evt_1Sdies").click()
     expect(page.locator("#status")).to_have_text("dead")
     failure = page.get_by_text("the shop's database refuses connections")
-    expect(page.get_by_text("ConnectionError at shop.py:10")).to_be_visible()
+    expect(page.get_by_text("ConnectionError at shop.py:14")).to_be_visible()
     expect(failure.first).to_be_visible()
     picture(page, "dead-event")
 

@@ -244,6 +244,18 @@ def test_end_refuses_a_worker_whose_lease_ran_out(connection, stored):
     assert state(connection) == [("a", "done", "h", "done", 1)]
 
 
+def test_failure_lasts_as_long_as_its_attempt_however_long_its_transaction_was_open(connection, stored):
+    stored("a")
+    (run,) = claim(connection, "h").runs
+
+    with connection.transaction():
+        connection.execute("SELECT pg_sleep(0.02)")
+        ends.fail(connection, [run], [FAILED], timedelta(milliseconds=7))
+
+    took = "SELECT round(extract(epoch FROM failed_at - started_at), 3)::float FROM hookonce.failures"
+    assert connection.execute(took).fetchone() == (0.007,)
+
+
 def test_failure_of_a_worker_whose_lease_ran_out_changes_nothing(connection, stored):
     stored("a")
     (stale,) = claim(connection, "h").runs

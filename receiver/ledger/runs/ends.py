@@ -155,9 +155,9 @@ WITH mine AS MATERIALIZED (
                                 slot_at = NULL, schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
     FROM verdict v WHERE q.event = v.event AND q.n = v.n AND NOT v.is_dead
 ), failed AS (
-    INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, error, traceback, key_id)
-    SELECT event, handler, cycle, attempts + 1, clock_timestamp() - nullif(%(took)s::interval, interval '0'), error,
-           traceback, key
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, failed_at, error, traceback, key_id)
+    SELECT event, handler, cycle, attempts + 1, clock_timestamp() - nullif(%(took)s::interval, interval '0'),
+           clock_timestamp(), error, traceback, key
     FROM verdict WHERE error IS NOT NULL
     ORDER BY event, n
 ), logged AS (
