@@ -19,7 +19,7 @@ OF_STEPS = set(OF_OPERATIONS[:-1])
 
 
 PLANTED = {
-    "working.charges_all_that_were_under_way": ("run.claimed", "lease_taken"),
+    "working.charges_all_that_were_under_way": ("run.claimed", "overcharged"),
     "working.commits_what_a_failed_attempt_wrote": ("job.begun", "effect_lost"),
 }
 """The failpoint at which a day is cut, and the check that must notice."""
