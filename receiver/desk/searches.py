@@ -1,9 +1,9 @@
 """Events by what their bodies contain: no index does, so one looks into the newest as far as a bound reaches."""
 
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from hookonce.receiver.desk.events import Event
 from hookonce.receiver.desk.filters import EventFilter
@@ -14,6 +14,8 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import body_search, needles
 from hookonce.receiver.ledger.queries.needles import Needle
 
+_PLACE = r"^\$(\.[^.\[\]='\s\x00-\x1f]+|\['[^'\x00-\x1f]+'\]|\[[0-9]{1,6}\]|\[\*?\])*( *=[^\x00-\x1f]*)?$"
+"""A place in a body, as `json_paths` reads it, and what is to stand there."""
 BUDGET = timedelta(seconds=20)
 """How long one search looks."""
 
@@ -21,8 +23,17 @@ BUDGET = timedelta(seconds=20)
 class SearchQuery(EventFilter, Paged):
     """Which events, and what their bodies contain: a text, or a value at a place."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+                for one, other in (("text", "where"), ("where", "text"))
+            ]
+        }
+    )
+
     text: Text | None = Field(None, description="stands somewhere in the body")
-    where: Text | None = Field(
+    where: Annotated[str, Field(pattern=_PLACE, max_length=255)] | None = Field(
         None, description="`$.data.object.customer=cus_1`; `*` stands for any text, without `=` for any value"
     )
 
@@ -30,10 +41,6 @@ class SearchQuery(EventFilter, Paged):
     def _one_of_both(self) -> Self:
         if (self.text is None) == (self.where is None):
             raise ValueError("expected `text` or `where`, one of both")
-        if self.where is not None and not self.where.startswith("$"):
-            raise ValueError(
-                f"expected a place in the body that begins with `$`, not {self.where!r}: $.path=value"
-            )
         self.needle  # noqa: B018  it raises what is wrong with the place
         return self
 

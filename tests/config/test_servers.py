@@ -45,7 +45,7 @@ def test_ledger_that_cannot_be_found_is_told_from_what_is_missing(tmp_path, text
         ledger_url({"HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml"), "HOOKONCE_DATA": str(tmp_path)})
 
 
-@pytest.mark.parametrize("module", ["events", "tail", "rejected"])
+@pytest.mark.parametrize("module", ["events", "tail"])
 def test_listing_starts_without_what_only_the_whole_configuration_needs(module):
     program = (
         f"import sys, hookonce.receiver.cli.commands.{module}"

@@ -129,4 +129,4 @@ def test_replay_begins_the_count_of_attempts_anew(cycle):
 
 
 def test_event_that_nobody_has_taken_is_only_received():
-    assert [row.kind for row in drawn().rows] == [Kind.RECEIVED]
+    assert [row.kind for row in drawn().rows] == [Kind.ARRIVAL]

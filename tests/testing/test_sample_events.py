@@ -9,7 +9,7 @@ from hookonce.testing import event
 from tests.support.for_each import for_each
 
 NEEDS_OPTIONS = {"adobe_sign"}
-SIGNED_BY_SENDERS_ALONE = {"apple_app_store", "braintree", "mollie"}
+SIGNED_BY_SENDERS_ALONE = {"apple_app_store", "mollie"}
 
 
 @for_each(name for name in names(()) if files.types(name) and name not in NEEDS_OPTIONS)

@@ -28,7 +28,7 @@ _TICK_DISTANCE = 20.0
 class Kind(StrEnum):
     """What a row is of."""
 
-    RECEIVED = "received"
+    ARRIVAL = "arrival"
     ATTEMPT = "attempt"
     STEP = "step"
     NEXT = "next"
@@ -156,7 +156,7 @@ def waterfall(found: Detail, now: datetime) -> Waterfall:
     ends = [moment for row in kept for moment in (row.start, row.end) if moment]
     last = max([*ends, first + _SHORTEST_WORK])
     scale = _scale(first, last, kept)
-    received = Row(Kind.RECEIVED, "Received", "done", start=came, end=came)
+    received = Row(Kind.ARRIVAL, "Received", RunStatus.DONE, start=came, end=came)
     return Waterfall(came, last, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
 
 
@@ -194,7 +194,7 @@ def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) ->
         row.detail = "running"
         yield row
     elif run.status == RunStatus.WAITING:
-        row.kind, row.state = Kind.NEXT, "waiting"
+        row.kind, row.state = Kind.NEXT, RunStatus.WAITING
         row.name, row.attempt = _numbered(run.attempts + 1), (run.cycle, run.attempts + 1)
         row.waited = str(run.waits_for or "")
         is_ahead = run.due_at and run.due_at > now and not run.parked
@@ -210,7 +210,7 @@ def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
     return Row(
         Kind.ATTEMPT,
         _numbered(failure["attempt"]),
-        "dead" if is_last and run and run.status == RunStatus.DEAD else "failed",
+        RunStatus.DEAD if is_last and run and run.status == RunStatus.DEAD else "failed",
         failure["handler"],
         start=started,
         end=failure["failed_at"],
@@ -221,7 +221,9 @@ def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
 
 def _step(step: StepRow, attempt: Row, now: datetime) -> Row:
     ended = step.finished_at or (now if step.status == StepStatus.RUNNING else None)
-    state = {StepStatus.DONE: "done", StepStatus.RUNNING: "running"}.get(StepStatus(step.status), "failed")
+    state = {StepStatus.DONE: RunStatus.DONE, StepStatus.RUNNING: RunStatus.RUNNING}.get(
+        StepStatus(step.status), "failed"
+    )
     return Row(
         Kind.STEP,
         step.name,
