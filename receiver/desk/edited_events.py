@@ -25,7 +25,7 @@ class EditedEvent(RequestModel):
     )
 
 
-@action(scope=Scope.REPLAY, audits=test_events.ACTION_EDITED, is_atomic=False)
+@action(scope=Scope.ADMIN, audits=test_events.ACTION_EDITED, is_atomic=False)
 def send_edited_event(desk: Desk, which: EventPath, asked: EditedEvent) -> TestEvent:
     """Send an event again with another body, signed with its source's first secret, as a test event with its own id.
 

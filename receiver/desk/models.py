@@ -52,6 +52,8 @@ def _whole(value: object) -> object:
 
 def _named(value: object) -> object:
     """Read what an event is called; in a JSON body its ledger id may be a number."""
+    if isinstance(value, float) and value.is_integer():  # 2.0 is the integer 2
+        value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return value
     if not 0 < value <= MAX_ID:

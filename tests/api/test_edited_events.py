@@ -29,7 +29,7 @@ def origin(inbox):
 @pytest.mark.usefixtures("allowed")
 @pytest.mark.parametrize(("asked", "status"), [({}, "held"), ({"run": True}, "received")])
 def test_edited_event_runs_only_if_one_says_so_and_names_its_origin(inbox, origin, asked, status):
-    sent = inbox.ask("POST", f"/events/{origin}/edited", {"body": EDITED, **asked}, scope="replay")
+    sent = inbox.ask("POST", f"/events/{origin}/edited", {"body": EDITED, **asked}, scope="admin")
 
     shown = inbox.ask("GET", f"/events/{sent.json['id']}").json
     body = json.loads(inbox.ask("GET", f"/events/{sent.json['id']}/body").data)
@@ -41,7 +41,7 @@ def test_edited_event_runs_only_if_one_says_so_and_names_its_origin(inbox, origi
     assert body["data"]["object"]["amount"] == 2
     assert inbox.rows(
         "SELECT who, action, subject, detail->>'event_id', detail->>'runs' FROM hookonce.audit ORDER BY id DESC LIMIT 1"
-    ) == [("replay (token)", "send edited", f"event {origin}", body["id"], str("run" in asked).lower())]
+    ) == [("admin (token)", "send edited", f"event {origin}", body["id"], str("run" in asked).lower())]
 
 
 @pytest.mark.usefixtures("allowed")
