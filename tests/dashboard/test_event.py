@@ -150,7 +150,7 @@ def test_refreshed_part_of_an_open_event_has_the_newest_attempt_only(inbox, brow
     assert set(re.findall(said, page)) == {f"{what} {n}." for what in ("trace", "line") for n in (1, 2, 3)}
     assert set(re.findall(said, part)) == {"trace 3.", "line 3."}
     kept = re.findall(r'id="([^"]+)" hx-preserve', part)
-    assert kept == [f"{what}-shop.credit-1-{n}" for what in ("log", "why") for n in (2, 1)]
+    assert kept == [f"{what}-{b'shop.credit'.hex()}-1-{n}" for what in ("log", "why") for n in (2, 1)]
     assert all(f'id="{each}"' in page for each in kept)
     assert "hx-preserve" not in page
 
