@@ -284,7 +284,8 @@ class Inbox(RuleBasedStateMachine):
         self.world.drain.run_due()
         if (
             self.due_in_the_ledger() and not self.paused
-        ):  # it stopped on its budget, or looks for suspects later
+        ):  # it stopped on its budget, or looks for suspects, or from the queue's beginning, some seconds later
+            self.world.drain._cursor.start_over()  # noqa: SLF001  a time that passes
             self.world.drain.run_suspects()
             self.world.drain.run_due()
         self.lose()
