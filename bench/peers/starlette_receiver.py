@@ -1,4 +1,4 @@
-"""What a good engineer writes for speed: Starlette and asyncpg, sixty lines, as durable as hookonce's ingest.
+"""A receiver written for speed: Starlette and asyncpg, sixty lines, as durable as hookonce's ingest.
 
 One row an event, committed before the answer, under a unique key: a copy is a duplicate. It has no workers, no window,
 no group commit and no limits. It runs in the environment of the peers, and imports nothing of ours but the secret.

@@ -32,10 +32,10 @@ from hookonce.receiver.ledger.states import EventStatus
 COUNTED = 10_000
 """Rows that a list counts, and so lets be leafed through."""
 _TIME_LIMIT = "5s"
-"""Of each statement, so that none holds a web server's thread."""
+"""How long a statement of the admin may take, so that none holds a web server's thread."""
 _SHOWN = 100
 _DIGITS = 18
-"""Of a number of an event, at most."""
+"""Digits of an event's number, at most."""
 _NONE = "-"
 
 
@@ -61,7 +61,7 @@ class _SourceFilter(admin.SimpleListFilter):  # type: ignore[misc]
 
 
 class _StatusFilter(admin.SimpleListFilter):  # type: ignore[misc]
-    """What became of events, where that is found by an index."""
+    """The filter of events by their status, for those statuses that an index finds."""
 
     title = parameter_name = "status"
     _OPEN = "open"
@@ -239,7 +239,7 @@ class EventAdmin(_Reader):
 
 
 class _OfEvents(_Reader):
-    """What belongs to events, and is searched by theirs."""
+    """An admin of rows that belong to events: a search finds them by the ids of their events."""
 
     search_fields = ("event",)
 

@@ -34,7 +34,7 @@ class _ReadOnly(models.Model):  # type: ignore[misc]
 
 
 class Event(_ReadOnly):
-    """What came: whose event, which, and when; nothing of its body."""
+    """An event as it came: its source, ids, type and times; nothing of its body."""
 
     id = models.BigIntegerField("number", primary_key=True)
     source = models.TextField()
