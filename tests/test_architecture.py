@@ -298,6 +298,8 @@ LATE = {
     "receiver.idempotency.counted": "the extra `otel`",
     "jobs.claimer": "the extra `otel`",
     "jobs.attempts.calls": "the ORM and asyncio, which only handlers that ask for them need",
+    "hookonce.django.apps": "Django takes its checks in once the applications are there",
+    "hookonce.django.checks": "Django's backend, which imports the driver",
 }
 """Where an import may stand inside a function, and why."""
 

@@ -1,7 +1,5 @@
 """The application that INSTALLED_APPS names."""
 
-from importlib import import_module
-
 from django.apps import AppConfig
 
 
@@ -15,4 +13,4 @@ class HookonceConfig(AppConfig):  # type: ignore[misc]  # Django has no types
 
     def ready(self) -> None:
         """Register the system checks."""
-        import_module("hookonce.django.checks")  # whose functions register themselves
+        from hookonce.django import checks  # noqa: F401, PLC0415  whose functions register themselves

@@ -1,7 +1,6 @@
 """System checks: the alias, its engine, the handlers and the view; with `--database`, the schema."""
 
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -113,7 +112,9 @@ def csrf(**_: object) -> list[CheckMessage]:
 
 
 def _is_psycopg_3() -> bool:
-    return bool(import_module("django.db.backends.postgresql.psycopg_any").is_psycopg3)
+    from django.db.backends.postgresql.psycopg_any import is_psycopg3  # noqa: PLC0415  it imports the driver
+
+    return bool(is_psycopg3)
 
 
 def _views(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, Any]]:
