@@ -1,4 +1,4 @@
-"""What is there, and what is not, of items that docs/explanation/what-the-designs-ask.md calls partly: it is tried."""
+"""What is there, and what is not, of items that docs/reference/designs.md calls partly: it is tried."""
 
 import os
 from datetime import UTC, datetime, timedelta

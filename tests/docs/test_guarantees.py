@@ -1,15 +1,15 @@
-"""docs/explanation/guarantees.md names tests; a promise whose test has gone is noticed here."""
+"""docs/reference/faults.md names tests; a promise whose test has gone is noticed here."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "explanation" / "guarantees.md"
+PAGE = ROOT / "docs" / "reference" / "faults.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def test_every_test_that_the_guarantees_name_exists():
+def test_every_test_that_the_faults_name_exists():
     named = NAMED.findall(PAGE.read_text(encoding="utf-8"))
 
     missing = [f"{file}::{test}" for file, test in named if not has(ROOT / file, test)]
@@ -18,7 +18,7 @@ def test_every_test_that_the_guarantees_name_exists():
     assert missing == []
 
 
-def test_every_story_about_servers_and_deploys_is_in_the_guarantees():
+def test_every_story_about_servers_and_deploys_is_among_the_faults():
     page = PAGE.read_text(encoding="utf-8")
     stories = [*ROOT.glob("tests/stories/test_servers_*.py"), ROOT / "tests/stories/test_deploys.py"]
 

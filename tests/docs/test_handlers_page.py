@@ -1,4 +1,4 @@
-"""Runs the handlers of docs/how-to/handlers.md in a worker; its commands are run by test_page_commands.py."""
+"""Runs the handlers of docs/how-to/handlers.md and concurrency.md in a worker; test_page_commands.py runs commands."""
 
 import json
 import re
@@ -17,7 +17,12 @@ from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "handlers.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+CODE = "\n".join(
+    block
+    for page in ("handlers.md", "concurrency.md")
+    for block in re.findall(r"^```python\n(.*?)^```", (HOW_TO / page).read_text(), re.DOTALL | re.MULTILINE)
+)
 INVOICE = {"data": {"object": {"id": "in_1", "amount_paid": 4900, "receipt_email": "ann@example.com"}}}
 
 
@@ -52,8 +57,7 @@ def page(inbox, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentry_sdk", Tracker())
     module = types.ModuleType("shop")
     monkeypatch.setitem(sys.modules, "shop", module)
-    source = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
-    exec(compile(source, str(PAGE), "exec"), vars(module))  # noqa: S102  our own page
+    exec(compile(CODE, "handlers.md", "exec"), vars(module))  # noqa: S102  our own page
     inbox.registry = registry
     inbox.connection.execute("CREATE TABLE shop_payments (invoice text PRIMARY KEY, cents int)")
     return module
