@@ -2,7 +2,7 @@
 
 Hmac, StandardWebhooks and Token are schemes (verify, sign, check_secret); one_event and many_events say where the
 events are; header, field, query, first, digest … say where a value is; Sender is what else is declared.
-docs/adding-a-provider.md shows it. In the order in which one builds on the other:
+docs/reference/declarations.md shows it. In the order in which one builds on the other:
 
 `reading`: takes bodies apart
 `crypto`: keys, and the spelling of signatures

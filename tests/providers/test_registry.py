@@ -165,7 +165,7 @@ def test_sender_outside_the_tree_can_be_put_through_the_contract(place):
 
 
 def test_module_of_the_guide_works_as_it_is_printed(tmp_path):
-    guide = (ROOT / "docs" / "adding-a-provider.md").read_text()
+    guide = (ROOT / "docs" / "reference" / "declarations.md").read_text()
     (tmp_path / "acme.py").write_text(guide.partition("```python\n")[2].partition("```")[0])
 
     provider = registry.load("acme", [str(tmp_path)])

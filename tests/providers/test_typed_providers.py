@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.type_checker import mypy
 
-GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-provider.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "reference" / "declarations.md"
 CONFIGURED = '''"""Acme signs the body, and says how old it may be."""
 
 from collections.abc import Mapping, Sequence
