@@ -136,7 +136,7 @@ MAY_IMPORT = {
         "monitoring",
         "web",
     ),
-    "receiver.api.mcp": ("api", "config", "desk", "ledger", "vocabulary"),
+    "receiver.api.mcp": ("api", "desk", "ledger", "remote"),
     "receiver.dev": ("providers", "config", "ledger", "processes", "samples", "source"),
     "receiver.cli": (
         "providers",

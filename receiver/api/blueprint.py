@@ -1,9 +1,11 @@
 """The API as a Flask blueprint under `/api/v1`; every refusal under `/api` is problem details."""
 
 from collections.abc import Callable
+from typing import Final
 
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.routing import BaseConverter
 
 from hookonce.receiver.api.openapi import document
 from hookonce.receiver.api.problem import Problem
@@ -22,12 +24,21 @@ PREFIX = "/api/v1"
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
+class _Whole(BaseConverter):
+    """The part of a path that names something: any text, since a sender's id may hold a slash."""
+
+    NAME: Final = "whole"
+    regex = "(?s:.)+?"
+    part_isolating = False
+
+
 def api(settings: Settings, intake: Intake) -> Blueprint:
     """Return the blueprint; it opens a connection per request and none before."""
     blueprint = Blueprint("api", __name__, url_prefix=PREFIX)
+    blueprint.record(lambda state: state.app.url_map.converters.update({_Whole.NAME: _Whole}))
     server = Server(settings, intake)
     for operation in OPERATIONS:
-        rule = operation.path.replace("{", "<").replace("}", ">")
+        rule = operation.path.replace("{", f"<{_Whole.NAME}:").replace("}", ">")
         blueprint.add_url_rule(
             rule,
             operation.name,

@@ -19,10 +19,14 @@ _KINDS: Mapping[int, type[RefusedByDesk]] = {404: NotFound, 409: Conflict}
 
 
 class RemoteDesk:
-    """Asks as `receiver.desk.registry.Asks` says, under the token of a profile."""
+    """Asks as `receiver.desk.registry.Asks` says, under the token of a profile.
 
-    def __init__(self, client: Client) -> None:
+    What is posted under the same `key` is done once; without one, each time it is asked.
+    """
+
+    def __init__(self, client: Client, key: str = "") -> None:
         self._client = client
+        self._key = key
 
     def ask(self, action: Action[A], /, **models: RequestModel) -> A:
         """Return the answer. Raises: `receiver.desk.refusals.Refused` as here, and `RemoteError`."""
@@ -47,7 +51,7 @@ class RemoteDesk:
         if operation.method == "GET":
             found: dict[str, Any] | None = self._client.get(path, **(asked or {}))
         elif operation.method == "POST":
-            found = self._client.post(path, asked)
+            found = self._client.post(path, asked, key=self._key)
         else:
             found = self._client.request(operation.method, path, asked)
         return kind.model_validate(found) if kind is not None and issubclass(kind, ResponseModel) else None

@@ -12,7 +12,7 @@ from hookonce.providers import Rejected
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
 from hookonce.receiver.api.routes import Operation
-from hookonce.receiver.desk.models import RequestModel
+from hookonce.receiver.desk.models import RequestModel, mistakes
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
@@ -143,14 +143,13 @@ def _validated(model: type[RequestModel], document: object, *, in_body: bool) ->
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        findings = error.errors(include_input=False, include_url=False, include_context=False)
+        found = mistakes(error)[:MAX_MISTAKES]
         raise _invalid(
-            [_mistake(f["loc"] if in_body else str(f["loc"][0]), f["msg"]) for f in findings[:MAX_MISTAKES]]
+            [_mistake(place if in_body else str(place[0]), said) for place, said in found]
         ) from None
 
 
 def _mistake(where: str | tuple[int | str, ...], detail: str) -> Mistake:
-    detail = detail.removeprefix("Value error, ")
     if isinstance(where, str):
         return Mistake(detail=detail, pointer=None, parameter=where[:_MAX_SHOWN])
     parts = (str(part).replace("~", "~0").replace("/", "~1") for part in where)

@@ -65,6 +65,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "prune": Route("POST", "/prune"),
     "forget_window": Route("POST", "/window/forget"),
     "get_token": Route("GET", "/token"),
+    "explain_word": Route("GET", "/words/{word}"),
 }
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.desk.models import PAGE_SIZE, Page, Paged, RequestModel, Row
+from hookonce.receiver.desk.models import PAGE_SIZE, Page, Paged, RequestModel, Row, mistakes
 from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
 
 A = TypeVar("A", bound=Answer)
@@ -56,9 +56,9 @@ def asking(model: Callable[..., M], **given: object) -> M:
     try:
         return model(**given)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        name = str(first["loc"][0]).replace("_", "-") if first["loc"] else ""
-        raise click.UsageError(f"--{name}: {first['msg'].removeprefix('Value error, ')}") from None
+        place, said = mistakes(error)[0]
+        option = f"--{str(place[0]).replace('_', '-')}: " if place else ""
+        raise click.UsageError(f"{option}{said}") from None
 
 
 def rows(here: Asks, action: Action[Page[Row]], asked: Callable[..., Paged], limit: int) -> Iterator[Row]:

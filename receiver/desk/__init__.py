@@ -14,4 +14,5 @@
 - `sources`: who sends, and the secrets that senders handed out
 - `pauses`, `workers`: handlers, what is paused, and what workers are at
 - `history`, `maintenance`: the audit, alerts, numbers, retention
+- `words`: what statuses, reasons and terms mean
 """

@@ -16,6 +16,7 @@ from hookonce.receiver.desk import (
     searches,
     sources,
     steps,
+    words,
     workers,
 )
 from hookonce.receiver.desk.registry import ACTIONS
@@ -37,5 +38,6 @@ __all__ = [
     "searches",
     "sources",
     "steps",
+    "words",
     "workers",
 ]

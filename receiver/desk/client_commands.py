@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from hookonce.receiver.config.commands import COMMAND
-from hookonce.receiver.desk.models import Identifier, Page, Paged, ResponseModel, Text, Time
+from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -23,7 +23,7 @@ class ClientCommand(ResponseModel):
     """A command: an event with one run, whose handler has its name."""
 
     id: Identifier
-    name: str
+    name: Ours
     account: str | None
     state: Literal["in_progress", "completed", "failed_retryable", "failed_final"]
     received_at: datetime

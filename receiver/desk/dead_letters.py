@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import dead_letters
@@ -18,7 +18,7 @@ MAX_NAMED = 5
 class DeadLetterGroup(ResponseModel):
     """Dead events of one cause; `handler` and `error` find them as parameters of `/events` and of a bulk replay."""
 
-    handler: str | None = Field(
+    handler: Ours | None = Field(
         description="null where the event itself can't be read: there is nothing to run"
     )
     error: str = Field(
@@ -27,7 +27,7 @@ class DeadLetterGroup(ResponseModel):
     example: str = Field(description="the newest of these errors, in full as far as it is kept")
     count: int
     newest_events: list[Identifier]
-    sources: list[str]
+    sources: list[Ours]
     newest_at: datetime | None
 
 

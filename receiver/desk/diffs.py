@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hookonce.receiver.desk.body_diff import MAX_CHANGES, MAX_COMPARED, BodyChange, NotJson, changes, parsed
 from hookonce.receiver.desk.events import EventPath, found_event
-from hookonce.receiver.desk.models import Identifier, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_pages, events
@@ -27,7 +27,7 @@ class EventDiff(ResponseModel):
     former: Identifier | None = Field(
         description="the last event of the source and the type that came before this one and was done"
     )
-    why_not: str | None = Field(description="why nothing is compared; null where the bodies were")
+    why_not: Ours | None = Field(description="why nothing is compared; null where the bodies were")
     changes: list[BodyChange]
     is_cut: bool = Field(description=f"there are more than {MAX_CHANGES} paths, of which the first are here")
 

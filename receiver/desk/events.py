@@ -11,6 +11,7 @@ from hookonce.receiver.desk.models import (
     MAX_ID,
     Identifier,
     IdInPath,
+    Ours,
     Page,
     Paged,
     Reference,
@@ -27,6 +28,7 @@ from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.runs.traceback_frames import Traceback
 from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.vocabulary import EVENT_STATUSES
 
 LOOK_FOR_LOST = timedelta(seconds=1)
 KINDS = 1000
@@ -48,8 +50,8 @@ class Event(ResponseModel):
     """One row of the ledger."""
 
     id: Identifier
-    source: str
-    provider: str
+    source: Ours
+    provider: Ours
     event_id: str
     type: str
     account: str | None
@@ -59,7 +61,7 @@ class Event(ResponseModel):
     occurred_at: datetime | None
     deliveries: int
     repeat_of: Identifier | None
-    parked: str | None = Field(description=f"why it waits although it may be due: {reasons.described()}")
+    parked: Ours | None = Field(description=f"why it waits although it may be due: {reasons.described()}")
     is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
 
 
@@ -85,8 +87,8 @@ class EventCounts(ResponseModel):
 class Run(ResponseModel):
     """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
 
-    handler: str
-    status: str
+    handler: Ours
+    status: Ours
     attempts: int
     cycle: int
     due_at: datetime | None
@@ -95,20 +97,20 @@ class Run(ResponseModel):
     finished_at: datetime | None
     result: Any
     error: str | None
-    parked: str | None = Field(
+    parked: Ours | None = Field(
         description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
     )
     waits_for: WaitsFor | None = Field(
         description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that, "
         "`suspect` if its process died and it is run by itself, `batch` if others of its batch are to come along"
     )
-    unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
+    unreadable: Ours | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class Failure(ResponseModel):
     """A failed attempt; of the newest 50 of an event with its traceback."""
 
-    handler: str
+    handler: Ours
     cycle: int
     attempt: int
     failed_at: datetime
@@ -120,7 +122,7 @@ class Failure(ResponseModel):
     frames: Traceback | None = Field(
         description="the same as data; null where the traceback is, and of what a version before kept"
     )
-    unreadable: str | None = Field(description="why the traceback can't be decrypted here; it is then null")
+    unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
 
 class LogLine(ResponseModel):
@@ -135,19 +137,19 @@ class LogLine(ResponseModel):
 class AttemptLog(ResponseModel):
     """What a handler printed and logged in one attempt; there is none of an attempt whose process was killed."""
 
-    handler: str
+    handler: Ours
     cycle: int
     attempt: int
     lines: list[LogLine]
     left_out: int = Field(description="lines that were over the limits of an attempt")
-    unreadable: str | None = Field(description="why the lines can't be decrypted here; there are none then")
+    unreadable: Ours | None = Field(description="why the lines can't be decrypted here; there are none then")
 
 
 class Step(ResponseModel):
     """A part of a handler that is done once for the event."""
 
     event: Identifier
-    handler: str
+    handler: Ours
     name: str
     status: Literal["running", "done", "unknown", "stopped"] = Field(
         description="`unknown`: it was cut off or failed, and may have happened; `stopped`: it waits for a person"
@@ -158,7 +160,7 @@ class Step(ResponseModel):
     finished_at: datetime | None
     result: Any
     note: str | None = Field(description="why it is stopped, or who said what it gave")
-    unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
+    unreadable: Ours | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class OtherBody(ResponseModel):
@@ -170,19 +172,20 @@ class OtherBody(ResponseModel):
     deliveries: int
     headers: dict[str, str]
     bytes: int
-    unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
+    unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
 
 
 class FullEvent(Event):
     """An event with everything that is known of it, but for the body's bytes."""
 
+    means: Ours = Field(description="what its status means")
     url: str | None = Field(
         description="where it was delivered; null, like what follows, once the body is dropped"
     )
     headers: dict[str, str] | None
     bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
-    unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
-    why_no_body: str | None = Field(description="where the body went; null where it is there")
+    unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
+    why_no_body: Ours | None = Field(description="where the body went; null where it is there")
     is_element: bool = Field(description="it is one of several events that came in one body")
     runs: list[Run]
     steps: list[Step]
@@ -228,6 +231,7 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
     body = found.body
     return FullEvent(
         **asdict(found.event),
+        means=EVENT_STATUSES[EventStatus(found.event.status)],
         url=body.url if body else None,
         headers=body.headers if body else None,
         bytes=None if body is None or body.unreadable else len(body.body),

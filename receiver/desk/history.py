@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, Page, Paged, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
@@ -21,8 +21,8 @@ class Change(ResponseModel):
 
     id: Identifier
     at: datetime
-    who: str
-    action: str
+    who: Ours
+    action: Ours
     subject: str
     detail: Any
 
@@ -41,8 +41,8 @@ class Alert(ResponseModel):
     """One trouble; `subject` is a source or a server, empty for the inbox as a whole."""
 
     id: Identifier
-    kind: str
-    subject: str
+    kind: Ours
+    subject: Ours
     detail: str
     since: datetime
     ended_at: datetime | None

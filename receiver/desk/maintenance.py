@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, RequestModel, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
@@ -31,23 +31,23 @@ MAX_TRIES = 10
 class StatusCount(ResponseModel):
     """Events of a source in a status."""
 
-    source: str
-    status: str
+    source: Ours
+    status: Ours
     count: int
 
 
 class RejectionCount(ResponseModel):
     """Deliveries rejected, all time; `source` is empty where none has the name."""
 
-    source: str
-    reason: str
+    source: Ours
+    reason: Ours
     count: int
 
 
 class SecretUse(ResponseModel):
     """How often a secret verified a delivery, by its place in the configuration, from 1."""
 
-    source: str
+    source: Ours
     slot: int
     count: int
     last_used: datetime | None
@@ -57,8 +57,8 @@ class OpenAlert(ResponseModel):
     """Something that is wrong now."""
 
     id: Identifier
-    kind: str
-    subject: str
+    kind: Ours
+    subject: Ours
     detail: str
     since: datetime
     ended_at: datetime | None
@@ -67,7 +67,7 @@ class OpenAlert(ResponseModel):
 class SlotUse(ResponseModel):
     """A worker process with several slots, as it last reported."""
 
-    name: str
+    name: Ours
     slots: int
     busy: int
     lost: int
@@ -77,7 +77,7 @@ class SlotUse(ResponseModel):
 class OpenTransaction(ResponseModel):
     """An attempt that wrote and waits for something else in its transaction."""
 
-    handler: str
+    handler: Ours
     event: Identifier
     seconds: float
 
@@ -85,19 +85,19 @@ class OpenTransaction(ResponseModel):
 class BatchFigures(HandlerBatches):
     """What became of the batches of a handler."""
 
-    handler: str
+    handler: Ours
 
 
 class BreakerState(HandlerBreaker):
     """Failures in a row of a handler."""
 
-    handler: str
+    handler: Ours
 
 
 class Stats(ResponseModel):
     """The numbers of the inbox, as of one moment."""
 
-    account: dict[str, int] = Field(
+    account: dict[Ours, int] = Field(
         description="what became of all that was `accepted`, in numbers that add up; `replayed` is said apart"
     )
     events: list[StatusCount]
@@ -109,10 +109,10 @@ class Stats(ResponseModel):
     secrets: list[SecretUse]
     alerts: list[OpenAlert]
     workers: list[SlotUse]
-    suspects: dict[str, int]
+    suspects: dict[Ours, int]
     long_transactions: list[OpenTransaction]
-    waiting_for_limit: dict[str, int]
-    rate_delay_seconds: dict[str, float]
+    waiting_for_limit: dict[Ours, int]
+    rate_delay_seconds: dict[Ours, float]
     breakers: list[BreakerState]
     batches: list[BatchFigures]
     paused: list[Pause]
@@ -132,9 +132,9 @@ class Pruned(ResponseModel):
     events: int
     rejected: int
     audit: int
-    days: list[str]
-    needed: list[str] = Field(description="stay: an event of that day is yet to be handled")
-    busy: list[str] = Field(description="could not be dropped now; ask again")
+    days: list[Ours]
+    needed: list[Ours] = Field(description="stay: an event of that day is yet to be handled")
+    busy: list[Ours] = Field(description="could not be dropped now; ask again")
 
 
 class Forgotten(ResponseModel):
@@ -148,7 +148,7 @@ class Forgotten(ResponseModel):
 class TokenModel(ResponseModel):
     """The token of this request."""
 
-    name: str
+    name: Ours
     scopes: list[Scope]
     created_at: datetime
     expires_at: datetime | None

@@ -4,7 +4,15 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from hookonce.receiver.config.durations import parse_duration
 
@@ -90,6 +98,9 @@ Time = Annotated[
     ),
 ]
 """A point in time as it is asked for: absolute, or so long ago."""
+OURS = "ours"
+Ours = Annotated[str, OURS]
+"""A text of an answer that the inbox makes itself, or its owner has configured; any other may be a sender's words."""
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
@@ -141,3 +152,12 @@ class Page(ResponseModel, Generic[Row]):
 
     data: list[Row]
     next: Cursor | None
+
+
+Place = tuple[int | str, ...]
+
+
+def mistakes(error: ValidationError) -> list[tuple[Place, str]]:
+    """Return what is wrong with a model of what was asked: where, and what was expected; nothing of what was typed."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return [(each["loc"], each["msg"].removeprefix("Value error, ")) for each in found]

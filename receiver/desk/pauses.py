@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import pauses
@@ -25,7 +25,7 @@ def _kind(value: str) -> str:
 
 
 Kind = Annotated[
-    str, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
+    Ours, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
 ]
 
 
@@ -40,7 +40,7 @@ class Pause(ResponseModel):
     """A pause: deliveries are taken in all the same, runs wait."""
 
     kind: Kind
-    name: str
+    name: Ours
     by: Literal["person", "breaker"] = Field(
         description="`breaker`: the handler's own, which ends it when a try succeeds; pause it, and the pause is yours"
     )
@@ -70,11 +70,11 @@ class HandlerBreaker(ResponseModel):
 class Limits(ResponseModel):
     """What a handler's runs are held to, as its worker says; null for what it does not limit."""
 
-    rate: str | None = Field(description="how often it may start, like `100/m`")
+    rate: Ours | None = Field(description="how often it may start, like `100/m`")
     concurrency: int | None = Field(description="how many runs may be under way at once")
-    per: str | None = Field(description="`account` or `source`: each is held to these by itself")
+    per: Ours | None = Field(description="`account` or `source`: each is held to these by itself")
     breaker: int | None = Field(description="after how many failures in a row it is stopped")
-    tx: str | None = Field(description="`none`: it has no transaction of its own while it runs")
+    tx: Ours | None = Field(description="`none`: it has no transaction of its own while it runs")
     wait_seconds: float | None = Field(description="how long events wait for one another to be a batch")
 
 
@@ -94,8 +94,8 @@ class HandlerBatches(ResponseModel):
 class HandlerPattern(ResponseModel):
     """What a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
 
-    place: str
-    pattern: str
+    place: Ours
+    pattern: Ours
     batch: int | None = Field(description="how many events it takes at once; null if it takes one")
     attempts: int
     timeout_seconds: float
@@ -105,7 +105,7 @@ class HandlerPattern(ResponseModel):
 class Handler(ResponseModel):
     """A handler that a worker has, that has run lately, or is paused."""
 
-    name: str
+    name: Ours
     takes: list[HandlerPattern] = Field(description="none if no worker has named it within a day")
     done: int = Field(description="of its newest runs")
     open: int

@@ -13,7 +13,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hookonce.providers.kit.events.fingerprint import fingerprint
-from hookonce.receiver.desk.models import Identifier, IdInPath, Name, RequestModel, ResponseModel, Text, Time
+from hookonce.receiver.desk.models import (
+    Identifier,
+    IdInPath,
+    Name,
+    Ours,
+    RequestModel,
+    ResponseModel,
+    Text,
+    Time,
+)
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access import audit_log
@@ -49,10 +58,10 @@ class Pull(ResponseModel):
     """A pull that has begun; for 24 hours, and then there is to be another."""
 
     id: Identifier
-    cursor: str
+    cursor: Ours
     has_bodies: bool = Field(description="whether the token lets bodies, headers and URLs leave")
     oldest_at: datetime | None = Field(description="when the oldest event came that is still there")
-    leaves_out: list[str] = Field(description="providers whose events never leave")
+    leaves_out: list[Ours] = Field(description="providers whose events never leave")
 
 
 class PullPath(RequestModel):
@@ -77,8 +86,8 @@ class PulledEvent(ResponseModel):
     """An event with its delivery, as far as it may leave."""
 
     id: Identifier
-    source: str
-    provider: str
+    source: Ours
+    provider: Ours
     event_id: str
     type: str
     account: str | None
@@ -90,7 +99,7 @@ class PulledEvent(ResponseModel):
     url: str | None
     headers: dict[str, str] | None
     body_b64: str | None
-    fingerprint: str | None = Field(
+    fingerprint: Ours | None = Field(
         description="a SHA-256 in hexadecimal; of what leaves, if that is redacted"
     )
     is_redacted: bool = Field(description="the body is not what the sender has sent")
@@ -103,7 +112,7 @@ class PulledPage(ResponseModel):
     """Events in the order of the ledger; maybe none, though there are more."""
 
     data: list[PulledEvent]
-    next: str = Field(description="the cursor of the page after")
+    next: Ours = Field(description="the cursor of the page after")
     behind: int = Field(description="how many events come behind this page, at most")
     newest_at: datetime | None
     wait: float = Field(description="seconds to wait before the page after is asked for")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pydantic import Field
 
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk.models import RequestModel, ResponseModel, Time
+from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Time
 from hookonce.receiver.desk.refusals import NotConfigured
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.sources import SourcePath, source_of
@@ -18,8 +18,8 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 class Holding(ResponseModel):
     """What is in quarantine of a source, for one reason."""
 
-    source: str
-    reason: str
+    source: Ours
+    reason: Ours
     count: int
     bytes: int
     oldest: datetime
@@ -48,7 +48,7 @@ class ReverifyResponse(ResponseModel):
     accepted: int
     duplicates: int
     empty: int
-    refused: dict[str, int]
+    refused: dict[Ours, int]
     unopened: int
     keeps: bool = Field(description="whether the source keeps what it refuses")
 

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import psycopg
 
@@ -63,8 +63,8 @@ class Action(Generic[A_co]):
     """One thing to ask or do. Without a scope any token will do.
 
     `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done.
-    `asks`: what is said before it is done. `audits`: what its line in the audit is called, if it has one. `is_atomic`:
-    all that it does, it does in one transaction of the ledger.
+    `asks`: what is said before it is done, and `looks` finds that out. `audits`: what its line in the audit is called,
+    if it has one. `is_atomic`: all that it does, it does in one transaction of the ledger.
     """
 
     name: str
@@ -76,10 +76,22 @@ class Action(Generic[A_co]):
     asks: str
     audits: str
     is_atomic: bool
+    looks: "Look | None" = None
 
     def __call__(self, desk: Desk, **models: RequestModel) -> A_co:
         """Do it. Raises: `Refused`, and what the ledger raises."""
         return self.function(desk, **models)
+
+    def plan(self, here: "Asks", **models: RequestModel) -> "Plan":
+        """Say what it would do, and what to ask for so that it does no more than that; nothing is changed."""
+        asked = models.get("asked")
+        if self.looks:
+            return self.looks(here, asked)
+        if asked is not None and "dry_run" in type(asked).model_fields:
+            return Plan(
+                here.ask(self, **models | {"asked": asked.model_copy(update={"dry_run": True})}), models
+            )
+        return Plan(None, models)
 
     @property
     def timeout(self) -> timedelta:
@@ -99,12 +111,27 @@ class Asks(Protocol):
         """Return the answer. Raises: `Refused`, and what stands between the two."""
 
 
+class Plan(NamedTuple):
+    """What an action would do, if that can be shown, and the models that it is asked by once somebody agrees."""
+
+    shown: "Answer"
+    models: Mapping[str, RequestModel]
+
+
+Look = Callable[[Asks, Any], Plan]
+"""Finds out, for what is asked, what there is to say before it is done."""
+
 ACTIONS: dict[str, Action[Any]] = {}
 """All of them by name, once `receiver.desk.actions` is imported."""
 
 
 def action(
-    *, scope: Scope | None, asks: str = "", audits: str = "", is_atomic: bool = True
+    *,
+    scope: Scope | None,
+    asks: str = "",
+    looks: Look | None = None,
+    audits: str = "",
+    is_atomic: bool = True,
 ) -> Callable[[Callable[..., A]], Action[A]]:
     """Make an action of a function, and list it; see `Action`. What is not atomic may take long."""
 
@@ -121,6 +148,7 @@ def action(
             asks,
             audits,
             is_atomic,
+            looks,
         )
         return found
 

@@ -6,10 +6,20 @@ from typing import Annotated
 from pydantic import Field
 
 from hookonce.providers import Reason
-from hookonce.receiver.desk.models import Identifier, Name, Page, Paged, RequestModel, ResponseModel, Time
+from hookonce.receiver.desk.models import (
+    Identifier,
+    Name,
+    Ours,
+    Page,
+    Paged,
+    RequestModel,
+    ResponseModel,
+    Time,
+)
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import rejected
+from hookonce.receiver.vocabulary import REFUSALS
 
 
 class RejectedFilter(RequestModel):
@@ -35,12 +45,13 @@ class Rejection(ResponseModel):
 
     id: Identifier
     rejected_at: datetime
-    source: str = Field(description="empty where no source has the name")
-    reason: str
+    source: Ours = Field(description="empty where no source has the name")
+    reason: Ours
+    do: Ours | None = Field(description="what to do about that reason")
     detail: str
     headers: dict[str, str]
     body_prefix: str = Field(description="the first bytes as text; what is no UTF-8 is replaced")
-    unreadable: str | None = Field(
+    unreadable: Ours | None = Field(
         description="why they can't be decrypted here; `body_prefix` is then empty"
     )
 
@@ -54,7 +65,7 @@ class Conflict(ResponseModel):
 
     id: Identifier
     event: Identifier
-    source: str
+    source: Ours
     event_id: str
     type: str
     first_at: datetime
@@ -83,7 +94,9 @@ def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
         )
     )
     shown = [
-        Rejection.model_validate({**row, "body_prefix": row["body_prefix"].decode(errors="replace")})
+        Rejection.model_validate(
+            {**row, "do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
+        )
         for row in rows
     ]
     return RejectionPage(data=shown, next=rows[-1]["id"] if len(rows) == asked.limit else None)
@@ -99,3 +112,7 @@ def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
         data=[Conflict.model_validate(row) for row in rows],
         next=rows[-1]["id"] if len(rows) == asked.limit else None,
     )
+
+
+def _do(reason: str) -> str | None:
+    return REFUSALS[reason].do if reason in REFUSALS else None

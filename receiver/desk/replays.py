@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field
 
-from hookonce.receiver.desk.events import is_number, number_of
+from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
 from hookonce.receiver.desk.models import (
     Identifier,
     IdInBody,
     IdInPath,
+    Ours,
     Page,
     Paged,
     Reference,
@@ -21,7 +22,7 @@ from hookonce.receiver.desk.models import (
     Text,
 )
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
@@ -74,7 +75,7 @@ class ReplayRequest(EventIds):
 class DoneRunModel(ResponseModel):
     """A run that had succeeded."""
 
-    handler: str
+    handler: Ours
     cycle: int
     ended_at: datetime
 
@@ -98,11 +99,11 @@ class ReplayResultModel(ResponseModel):
         "changed",
         "already_done",
     ]
-    handlers: list[str]
-    left: list[str]
+    handlers: list[Ours]
+    left: list[Ours]
     forgotten: list[str]
     done: list[DoneRunModel]
-    view: str
+    view: Ours
     is_command: bool
 
 
@@ -145,7 +146,7 @@ class BulkReplay(ResponseModel):
     """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
 
     id: Identifier
-    who: str
+    who: Ours
     state: Literal["running", "complete", "stopped"]
     started_at: datetime
     ended_at: datetime | None
@@ -174,9 +175,25 @@ class BulkReplayPage(Page[BulkReplay]):
     """Bulk replays, newest first."""
 
 
+def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
+    """Say what a replay would make of each; an event of which something else is done by then is left alone."""
+    shown = here.ask(replay, asked=asked.model_copy(update={"dry_run": True}))
+    seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in shown.outcomes]
+    return Plan(shown, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
+
+
+def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
+    """Count what is there now; what comes later is not meant."""
+    wanted = asked.filter
+    wanted = wanted.model_copy(update={"until": wanted.until or datetime.now(UTC)})
+    shown = here.ask(count_events, asked=wanted)
+    return Plan(shown, {"asked": asked.model_copy(update={"filter": wanted, "expected": shown.total})})
+
+
 @action(
     scope=Scope.REPLAY,
     asks="what is done already, and when; a second time only with `again`",
+    looks=_what_becomes_of_each,
     audits="replay",
 )
 def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
@@ -203,7 +220,7 @@ def release(desk: Desk, asked: EventIds) -> Replayed:
     return _replayed(desk, _named(desk, asked.events), status=EventStatus.HELD)
 
 
-@action(scope=Scope.REPLAY, asks="how many match, and of what", audits="bulk replay")
+@action(scope=Scope.REPLAY, asks="how many match, and of what", looks=_how_many_match, audits="bulk replay")
 def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
     with desk.connection.transaction():

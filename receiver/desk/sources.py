@@ -8,7 +8,7 @@ from pydantic import Field
 from hookonce.providers.kit import registry
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.models import Identifier, Name, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import Identifier, Name, Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.intake import test_events
@@ -39,9 +39,11 @@ class Slot(ResponseModel):
 class SourceModel(ResponseModel):
     """A configured source."""
 
-    name: str
-    provider: str
-    url: str = Field(description="what to give to the sender; a path only, where no public_url is configured")
+    name: Ours
+    provider: Ours
+    url: Ours = Field(
+        description="what to give to the sender; a path only, where no public_url is configured"
+    )
     secrets: list[Slot]
     has_handed_out_secret: bool
     repeats: Literal["run", "hold"]
@@ -75,9 +77,9 @@ class TestEvent(ResponseModel):
 class ProviderModel(ResponseModel):
     """A sender there is a module for."""
 
-    name: str
-    summary: str
-    origin: str
+    name: Ours
+    summary: Ours
+    origin: Ours
 
 
 class Providers(ResponseModel):
@@ -89,7 +91,7 @@ class Providers(ResponseModel):
 class HandedSecret(ResponseModel):
     """That a secret is kept, not which; `is_in_use` where its source has no configured one."""
 
-    source: str
+    source: Ours
     handed_at: datetime
     is_in_use: bool
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import worker_slots
@@ -13,7 +13,7 @@ from hookonce.receiver.ledger.stats import worker_slots
 class Worker(ResponseModel):
     """A worker process with several slots, as it last reported."""
 
-    name: str = Field(description="host and process id")
+    name: Ours = Field(description="host and process id")
     slots: int = Field(description="runs it may have under way at once")
     busy: int
     lost: int = Field(description="slots whose handler no time limit could end")
@@ -23,14 +23,14 @@ class Worker(ResponseModel):
 class Suspects(ResponseModel):
     """Runs that may have been under way when their worker died, by handler; each is run by itself."""
 
-    handler: str
+    handler: Ours
     runs: int = Field(description=f"{worker_slots.MAX_SUSPECTS} of all handlers at most")
 
 
 class LongTransaction(ResponseModel):
     """An attempt that wrote and waits for something else in its transaction, which holds vacuum back."""
 
-    handler: str
+    handler: Ours
     event: Identifier
     seconds: float
 

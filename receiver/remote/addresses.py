@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from hookonce.receiver.remote.errors import BadAddress
 
 
-def address(url: str) -> str:
+def address(url: str, *, is_plain_allowed: bool = False) -> str:
     """Return the URL of an inbox as it is compared and kept: lower case, no slash at its end.
 
-    Raises: `BadAddress` for what is none, holds a password, or is neither https nor on this machine.
+    Raises: `BadAddress` for what is none, holds a password, or is neither https nor on this machine, unless plain http
+    is allowed.
     """
     try:
         parts = urlsplit(url.strip())
@@ -31,7 +32,7 @@ def address(url: str) -> str:
         or not url.isprintable()
     ):
         raise BadAddress(f"expected the address of an inbox, as https://inbox.example, not {url!r}")
-    if parts.scheme == "http" and not is_loopback(host):
+    if parts.scheme == "http" and not is_plain_allowed and not is_loopback(host):
         raise BadAddress(
             f"{url!r} would send the token in the clear; expected https:// (http:// on this machine only)"
         )

@@ -43,9 +43,9 @@ T = TypeVar("T")
 class Client:
     """The API of one inbox, under one token; for one thread at a time."""
 
-    def __init__(self, profile: Profile) -> None:
-        """Ask as a profile says. Raises: `BadAddress`."""
-        self.url = address(profile.url)
+    def __init__(self, profile: Profile, *, is_plain_allowed: bool = False) -> None:
+        """Ask as a profile says, in the clear only on this machine, unless that is allowed. Raises: `BadAddress`."""
+        self.url = address(profile.url, is_plain_allowed=is_plain_allowed)
         self._name = profile.name
         self._authorization = f"Bearer {profile.token}"
         self._session: requests.Session | None = None
@@ -57,10 +57,13 @@ class Client:
         return self._patiently(lambda: self._send("GET", path, params=given), tries)
 
     def post(
-        self, path: str, body: Mapping[str, object] | None = None, *, tries: int = TRIES
+        self, path: str, body: Mapping[str, object] | None = None, *, tries: int = TRIES, key: str = ""
     ) -> dict[str, Any]:
-        """Have the API do something, once however often it is tried. Raises: `Refused`, `Unreachable`."""
-        options: dict[str, Any] = {"headers": {"Idempotency-Key": str(uuid.uuid4())}}
+        """Have the API do something, once however often it is tried, and once per `key` if there is one.
+
+        Raises: `Refused`, `Unreachable`.
+        """
+        options: dict[str, Any] = {"headers": {"Idempotency-Key": key or str(uuid.uuid4())}}
         if body is not None:
             options["json"] = dict(body)
         return self._patiently(lambda: self._send("POST", path, **options), tries)
@@ -195,9 +198,11 @@ class Client:
                     f"; {plain(each.get('pointer') or each.get('parameter'))}: {plain(each.get('detail'))}"
                 )
         if status == requests.codes.unauthorized:
+            whose = f" of the profile '{self._name}'" if self._name else ""
+            again = f", and run `hookonce login {self.url}`" if self._name else ""
             return Refused(
-                f"{self.url} does not know the token of the profile '{self._name}': it was revoked or has expired; "
-                f"make one there with `hookonce tokens create`, and run `hookonce login {self.url}`",
+                f"{self.url} does not know the token{whose}: it was revoked or has expired; "
+                f"make one there with `hookonce tokens create`{again}",
                 code,
             )
         if status == requests.codes.forbidden:

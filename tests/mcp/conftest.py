@@ -63,20 +63,22 @@ class Agent:
     asked: list = field(default_factory=list)
 
     def __post_init__(self):
-        from hookonce.receiver.api.mcp import api_client  # noqa: PLC0415  as above
-        from hookonce.receiver.api.mcp.server import server  # noqa: PLC0415
+        from hookonce.receiver.api.mcp.server import server  # noqa: PLC0415  as above
+        from hookonce.receiver.api.remote_desk import RemoteDesk  # noqa: PLC0415
+        from hookonce.receiver.remote.client import Client  # noqa: PLC0415
+        from hookonce.receiver.remote.profiles import Profile  # noqa: PLC0415
 
         asked = self.asked
 
-        class Recording(api_client.ApiClient):
-            def _send(self, method, path, **options):
-                asked.append(
-                    (method, path, tuple(sorted(options.get("params", {}).items())), options.get("json"))
-                )
-                return super()._send(method, path, **options)
+        class Recording(Client):
+            def _exchange(self, method, path, options):
+                asked.append((method, path, options.get("params"), options.get("json")))
+                return super()._exchange(method, path, options)
 
-        client = Recording(self.url, self.token)
-        self.server = server(lambda _: client, read_only=self.read_only)
+        def desk_of(_, key):
+            return RemoteDesk(Recording(Profile("", self.url, self.token)), key)
+
+        self.server = server(desk_of, read_only=self.read_only)
 
     def tools(self):
         return asyncio.run(self._tools())
@@ -85,15 +87,33 @@ class Agent:
         async with connected(self.server) as client:
             return {tool.name: tool for tool in (await client.list_tools()).tools}
 
-    def call(self, name, **arguments):
-        """Give what a tool tells. Raises: `AssertionError` with its refusal."""
-        answer = asyncio.run(self._call(name, arguments))
+    def call(self, tool, /, **arguments):
+        """Give what a tool tells, as text and as data. Raises: `AssertionError` with its refusal."""
+        answer = asyncio.run(self._call(tool, arguments))
         text = "".join(part.text for part in answer.content)
         assert not answer.is_error, text
-        return told(text)
+        typed = dict(answer.structured_content)
+        said = typed.pop("said")
+        found = told(text)
+        assert typed == found.known
+        assert (said is None) == (found.said is None)
+        return found
 
-    def refusal(self, name, **arguments):
-        answer = asyncio.run(self._call(name, arguments))
+    def plan(self, tool, /, **arguments):
+        """Give the confirmation of what a tool would do."""
+        return self.call(tool, **arguments).known["confirmation"]
+
+    def look(self, uri):
+        """Give what a resource tells."""
+
+        async def read():
+            async with connected(self.server) as client:
+                return (await client.read_resource(uri)).contents[0].text
+
+        return told(asyncio.run(read()))
+
+    def refusal(self, tool, /, **arguments):
+        answer = asyncio.run(self._call(tool, arguments))
         assert answer.is_error
         return "".join(part.text for part in answer.content)
 

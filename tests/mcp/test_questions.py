@@ -6,53 +6,58 @@ from tests.mcp.conftest import Agent
 
 
 def kinds(told):
-    return {
-        (kind["status"], name): kind["count"]
-        for kind, name in zip(told.known["kinds"], told.said["types"], strict=True)
-    }
+    rows = enumerate(told.known["data"])
+    return {(row["status"], told.said[f"data[{number}].type"]): row["count"] for number, row in rows}
+
+
+def dead(ask, **wanted):
+    return [event["id"] for event in ask("list_events", status="dead", **wanted).known["data"]]
 
 
 QUESTIONS = {
     "how many events are dead": (
-        lambda ask: ask("overview").known["stats"]["dead"],
+        lambda ask: ask("get_stats").known["dead"],
         5,
     ),
     "of what did they die, and how many of each": (
-        lambda ask: [(g["handler"], g["count"]) for g in ask("why_dead").known["groups"]],
+        lambda ask: [(g["handler"], g["count"]) for g in ask("list_dead_letters").known["data"]],
         [("shop.credit", 3), ("books.refund", 2)],
     ),
     "which error is it most often": (
-        lambda ask: ask("why_dead").said[0]["example"],
+        lambda ask: ask("list_dead_letters").said["data[0].example"],
         "ValueError: no such customer",
     ),
     "which events died of time": (
-        lambda ask: [e["id"] for e in ask("list_events", status="dead", error="TimeoutError*").known["data"]],
+        lambda ask: dead(ask, error="TimeoutError*"),
         [10, 9],
     ),
     "which events of the handler shop.credit are dead": (
-        lambda ask: [e["id"] for e in ask("list_events", status="dead", handler="shop.credit").known["data"]],
+        lambda ask: dead(ask, handler="shop.credit"),
         [8, 7, 6],
     ),
     "how often was event 6 tried": (
-        lambda ask: ask("show_event", event=6).known["runs"][0]["attempts"],
+        lambda ask: ask("get_event", event=6).known["runs"][0]["attempts"],
         10,
     ),
     "why does event 14 wait": (
-        lambda ask: (ask("show_event", event=14).known["means"], ask("show_event", event=14).said["runs"]),
+        lambda ask: (
+            ask("get_event", event=14).known["means"],
+            ask("get_event", event=14).said["runs[0].error"],
+        ),
         (
             "an attempt failed, or asked for more time; it is due again at a set time",
-            [{"handler": "shop.credit", "error": "KeyError: 'total'"}],
+            "KeyError: 'total'",
         ),
     ),
     "what does held mean, and which are": (
         lambda ask: (
-            "event status" in ask("explain", word="held").known,
+            ask("explain_word", word="held").known["data"][0]["kind"],
             [e["id"] for e in ask("list_events", status="held").known["data"]],
         ),
-        (True, [13]),
+        ("event status", [13]),
     ),
     "what did event 6 bring": (
-        lambda ask: ask("read_body", event=6).said,
+        lambda ask: ask("get_event_body", event=6).said["body"],
         '{"id": "evt_6"}',
     ),
     "how many invoices were paid, by status": (
@@ -68,28 +73,25 @@ QUESTIONS = {
         [("github", "stale"), ("stripe", "bad_signature")],
     ),
     "what is to be done about a bad signature": (
-        lambda ask: (
-            "signing secret"
-            in ask("list_rejected", reason="bad_signature").known["reasons"]["bad_signature"]["do"]
-        ),
+        lambda ask: "signing secret" in ask("list_rejected", reason="bad_signature").known["data"][0]["do"],
         True,
     ),
     "does stripe's secret need another look": (
-        lambda ask: [s["slot"] for s in ask("list_sources").known[0]["secrets"]],
+        lambda ask: [s["slot"] for s in ask("get_source", source="stripe").known["secrets"]],
         [1, 2],
     ),
     "which source is silent": (
-        lambda ask: [alert["subject"] for alert in ask("overview").known["open_alerts"]],
+        lambda ask: [alert["subject"] for alert in ask("list_alerts", state="open").known["data"]],
         ["github"],
     ),
     "how many deliveries are missing": (
-        lambda ask: ask("what_is_silent").said[0]["detail"],
+        lambda ask: ask("list_alerts", state="open").said["data[0].detail"],
         "at least 40 deliveries are missing",
     ),
     "what is paused, and by whom": (
         lambda ask: (
-            [(each["kind"], each["name"], each["by"]) for each in ask("overview").known["paused"]],
-            [c["who"] for c in ask("list_changes").known["data"]][:1],
+            [(each["kind"], each["name"], each["by"]) for each in ask("list_pauses").known["data"]],
+            [c["who"] for c in ask("list_audit").known["data"]][:1],
         ),
         ([("handler", "books.refund", "person")], ["ann"]),
     ),
@@ -100,14 +102,14 @@ QUESTIONS = {
     "what would a replay of events 6 and 13 do": (
         lambda ask: [
             (row["id"], row["fate"], row["handlers"])
-            for row in ask("plan_replay", events=[13, 6]).known["plan"]["outcomes"]
+            for row in ask("replay", events=["evt_13", 6]).known["plan"]["outcomes"]
         ],
         [(6, "replayed", ["shop.credit"]), (13, "released", [])],
     ),
     "how many would a replay of all that died of time run again": (
-        lambda ask: ask("plan_bulk_replay", status="dead", error="TimeoutError*").known["plan"][
-            "would_be_replayed"
-        ],
+        lambda ask: ask("start_bulk_replay", filter={"status": "dead", "error": "TimeoutError*"}).known[
+            "plan"
+        ]["total"],
         2,
     ),
 }
@@ -126,8 +128,16 @@ def test_question_is_answered_by_tool_calls(question, agent):
 
 @pytest.mark.parametrize("named", [6, "6", "evt_6", "stripe:evt_6"])
 def test_event_is_found_by_whatever_names_it(named, agent):
-    assert agent.call("show_event", event=named).known["id"] == 6
-    assert agent.call("read_body", event=named).said == '{"id": "evt_6"}'
+    assert agent.call("get_event", event=named).known["id"] == 6
+    assert agent.call("replay", events=[named]).known["plan"]["outcomes"][0]["id"] == 6
+    assert agent.look(f"hookonce://events/{named}/body").said == {"body": '{"id": "evt_6"}'}
+
+
+def test_sources_are_resources(agent):
+    every = [source["name"] for source in agent.look("hookonce://sources").known["data"]]
+
+    assert "stripe" in every
+    assert agent.look("hookonce://sources/stripe").known["provider"] == "stripe"
 
 
 def test_questions_change_nothing(ledger):

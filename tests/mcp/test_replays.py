@@ -2,6 +2,9 @@ import base64
 
 import pytest
 
+from hookonce.receiver.api.mcp import confirmations
+from hookonce.receiver.desk.actions import ACTIONS
+from hookonce.receiver.ledger.access import api_tokens
 from tests.mcp.conftest import Agent
 from tests.support.outcomes import end_events
 
@@ -19,11 +22,11 @@ def cycles(inbox, event):
 
 def test_replay_does_what_was_planned_and_once(own):
     inbox, agent = own
-    plan = agent.call("plan_replay", events=[6])
+    plan = agent.plan("replay", events=["evt_6"])
     assert cycles(inbox, 6) == [(1, "dead")]
 
-    first = agent.call("replay", confirmation=plan.known["confirmation"])
-    again = agent.call("replay", confirmation=plan.known["confirmation"])
+    first = agent.call("confirm", confirmation=plan)
+    again = agent.call("confirm", confirmation=plan)
 
     assert first.known == again.known
     assert first.known["outcomes"][0]["fate"] == "replayed"
@@ -36,10 +39,10 @@ def test_what_is_done_is_planned_and_run_again_only_if_one_says_so(own):
     (event,) = inbox.deliver("once")
     end_events(inbox.connection, "done", [event], handler="shop.credit")
 
-    plan = agent.call("plan_replay", events=[event])
-    refusal = agent.refusal("replay", confirmation=plan.known["confirmation"])
-    again = agent.call("plan_replay", events=[event], again=True)
-    outcome = agent.call("replay", confirmation=again.known["confirmation"]).known["outcomes"][0]
+    plan = agent.call("replay", events=[event])
+    refusal = agent.refusal("confirm", confirmation=plan.known["confirmation"])
+    again = agent.plan("replay", events=[event], again=True)
+    outcome = agent.call("confirm", confirmation=again).known["outcomes"][0]
 
     assert plan.known["plan"]["outcomes"][0]["fate"] == "already_done"
     assert "already done" in refusal
@@ -48,54 +51,73 @@ def test_what_is_done_is_planned_and_run_again_only_if_one_says_so(own):
 
 def test_bulk_replay_takes_what_was_there_when_it_was_planned(own):
     inbox, agent = own
-    plan = agent.call("plan_bulk_replay", status="dead", handler="shop.credit", since="1h", rate=5)
+    wanted = {"status": "dead", "handler": "shop.credit", "since": "1h"}
+    plan = agent.call("start_bulk_replay", filter=wanted, rate=5)
     (late,) = inbox.deliver("late")
     end_events(inbox.connection, "dead", [late], handler="shop.credit")
 
-    begun = agent.call("replay", confirmation=plan.known["confirmation"])
+    begun = agent.call("confirm", confirmation=plan.known["confirmation"])
 
-    assert plan.known["plan"]["would_be_replayed"] == 3
+    assert plan.known["plan"]["total"] == 3
     assert (begun.known["matched"], begun.known["rate"], begun.known["state"]) == (3, 5, "running")
 
 
 def test_plan_of_another_server_or_one_that_was_changed_is_refused(own):
     _, agent = own
-    confirmation = agent.call("plan_replay", events=[6]).known["confirmation"]
+    confirmation = agent.plan("replay", events=[6])
     raw = bytearray(base64.urlsafe_b64decode(confirmation))
     raw[-40] ^= 1
     changed = base64.urlsafe_b64encode(raw).decode()
 
-    assert "make a plan first" in agent.refusal("replay", confirmation=changed)
-    assert "make a plan first" in Agent(agent.url, agent.token).refusal("replay", confirmation=confirmation)
+    assert "make a plan first" in agent.refusal("confirm", confirmation=changed)
+    assert "make a plan first" in Agent(agent.url, agent.token).refusal("confirm", confirmation=confirmation)
 
 
 def test_plan_is_good_for_a_while(own, monkeypatch):
     _, agent = own
-    confirmation = agent.call("plan_replay", events=[6]).known["confirmation"]
-    from hookonce.receiver.api.mcp import replays  # noqa: PLC0415  it imports the protocol's library, a second
+    confirmation = agent.plan("replay", events=[6])
+    now = confirmations.time.time()
+    monkeypatch.setattr(confirmations.time, "time", lambda: now + confirmations.LASTS.total_seconds() + 1)
 
-    now = replays.time.time()
-    monkeypatch.setattr(replays.time, "time", lambda: now + replays.CONFIRMATION_LASTS.total_seconds() + 1)
-
-    assert "too old" in agent.refusal("replay", confirmation=confirmation)
+    assert "too old" in agent.refusal("confirm", confirmation=confirmation)
 
 
-def test_token_that_only_reads_plans_nothing(ledger):
+def test_pause_is_planned_and_then_made(own):
+    inbox, agent = own
+    inbox.tokens["admin"] = api_tokens.create(
+        inbox.connection, "boss", [api_tokens.Scope.ADMIN], None, "a test"
+    )
+    boss = Agent(agent.url, inbox.tokens["admin"])
+
+    plan = boss.plan("pause", kind="source", name="stripe")
+    before = boss.call("list_pauses").known["data"]
+    boss.call("confirm", confirmation=plan)
+
+    assert ("source", "stripe") not in {(each["kind"], each["name"]) for each in before}
+    assert boss.call("list_pauses").known["data"][-1]["name"] == "stripe"
+
+
+@pytest.mark.parametrize(
+    ("scope", "tool", "arguments"),
+    [("replay", "replay", {"events": [6]}), ("admin", "pause", {"kind": "source", "name": "stripe"})],
+)
+def test_token_that_only_reads_plans_nothing(scope, tool, arguments, ledger):
     inbox, url = ledger
 
-    assert "lacks the scope replay" in Agent(url, inbox.tokens["read"]).refusal("plan_replay", events=[6])
+    assert f"lacks the scope {scope}" in Agent(url, inbox.tokens["read"]).refusal(tool, **arguments)
 
 
-def test_read_only_server_has_no_tool_that_replays(ledger):
+def test_read_only_server_has_no_tool_that_changes_something(ledger):
     inbox, url = ledger
     every = set(Agent(url, inbox.tokens["agent"]).tools())
     left = set(Agent(url, inbox.tokens["agent"], read_only=True).tools())
 
-    assert every - left == {"plan_replay", "plan_bulk_replay", "replay"}
+    assert every == {*ACTIONS, "confirm"}
+    assert every - left == {name for name, each in ACTIONS.items() if each.changes} | {"confirm"}
 
 
-def test_only_replay_says_that_it_changes_something(agent):
+def test_only_confirm_says_that_it_changes_something(agent):
     tools = agent.tools()
 
-    assert [name for name, tool in tools.items() if not tool.annotations.read_only_hint] == ["replay"]
+    assert [name for name, tool in tools.items() if not tool.annotations.read_only_hint] == ["confirm"]
     assert all(tool.description for tool in tools.values())

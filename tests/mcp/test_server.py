@@ -9,6 +9,7 @@ import sys
 import pytest
 import requests
 
+from hookonce.receiver.desk.maintenance import get_stats
 from tests.mcp.conftest import Agent, connected, told
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -31,20 +32,20 @@ def test_stdio_server_answers(ledger):
 
     async def ask():
         async with connected(parameters) as client:
-            return await client.call_tool("overview", {})
+            return await client.call_tool("get_stats", {})
 
-    assert text_of(asyncio.run(ask())).known["stats"]["dead"] == 5
+    assert text_of(asyncio.run(ask())).known["dead"] == 5
 
 
 def test_token_does_not_give_way_to_passwords_of_a_netrc(ledger, tmp_path, monkeypatch):
-    from hookonce.receiver.api.mcp.api_client import ApiClient  # noqa: PLC0415
+    from hookonce.receiver.api.mcp.server import inbox as desk_of  # noqa: PLC0415
 
     inbox, url = ledger
     netrc = tmp_path / "netrc"
     netrc.write_text("default login somebody password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
 
-    assert ApiClient(url, inbox.tokens["read"]).get("/stats")["dead"] == 5
+    assert desk_of(url, inbox.tokens["read"]).ask(get_stats).dead == 5
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +89,16 @@ def test_http_server_asks_with_the_token_of_its_caller(served):
     assert rpc(url, "tools/list").status_code == 401
     names = {
         scope: told(
-            rpc(url, "tools/call", inbox.tokens[scope], name="who_am_i", arguments={}).json()["result"][
+            rpc(url, "tools/call", inbox.tokens[scope], name="get_token", arguments={}).json()["result"][
                 "content"
             ][0]["text"]
         ).known["name"]
         for scope in ("read", "replay")
     }
     assert names == {"read": "read", "replay": "replay"}
-    refused = rpc(url, "tools/call", "made up", name="overview", arguments={}).json()["result"]
+    refused = rpc(url, "tools/call", "made up", name="get_stats", arguments={}).json()["result"]
     assert refused["isError"]
-    assert "401" in refused["content"][0]["text"]
+    assert "does not know the token" in refused["content"][0]["text"]
 
 
 def test_page_of_another_site_is_refused(served):
@@ -113,15 +114,43 @@ def test_page_of_another_site_is_refused(served):
     assert requests.post(url, json=body, headers=headers, timeout=20).status_code in {403, 421}
 
 
-def test_what_answers_must_be_the_api(ledger):
+def test_what_answers_must_be_the_api(ledger, monkeypatch):
     inbox, url = ledger
+    monkeypatch.setattr("hookonce.receiver.remote.client.time.sleep", lambda _: None)
 
-    assert "does not answer" in Agent("http://127.0.0.1:1", "x").refusal("overview")
-    assert "not hookonce's API" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal("overview")
-    assert "unknown, was revoked" in Agent(url, "hookonce_made_up").refusal("overview")
+    assert "does not answer" in Agent("http://127.0.0.1:1", "x").refusal("get_stats")
+    assert "Not Found" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal("get_stats")
+    assert "does not know the token" in Agent(url, "hookonce_made_up").refusal("get_stats")
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://h/?a=1"])
 def test_address_is_a_receivers(url):
-    with pytest.raises(ValueError, match="expected where a receiver answers"):
-        Agent(url, "x")
+    from hookonce.receiver.api.mcp.server import inbox as desk_of  # noqa: PLC0415
+    from hookonce.receiver.remote.errors import BadAddress  # noqa: PLC0415
+
+    with pytest.raises(BadAddress, match="expected the address of an inbox"):
+        desk_of(url, "x")
+
+
+def test_plain_http_to_another_machine_is_its_operators_business():
+    from hookonce.receiver.api.mcp.server import inbox as desk_of  # noqa: PLC0415
+
+    assert desk_of("http://receiver:8000", "x")
+
+
+def test_each_tool_tells_what_its_schema_says(ledger):
+    import jsonschema  # noqa: PLC0415  comes with the protocol's library
+
+    inbox, url = ledger
+    agent = Agent(url, inbox.tokens["agent"])
+    asked = {
+        "get_event": {"event": 6}, "list_events": {}, "get_stats": {}, "list_handlers": {}, "list_sources": {},
+        "list_steps": {"event": 6}, "get_event_body": {"event": 6}, "list_rejected": {}, "list_conflicts": {},
+        "replay": {"events": [6]}, "diff_event": {"event": 6}, "list_audit": {}, "list_workers": {},
+    }  # fmt: skip
+    tools = agent.tools()
+
+    for name, arguments in asked.items():
+        known = agent.call(name, **arguments).known
+        jsonschema.validate({**known, "said": None}, tools[name].output_schema)
+        assert known

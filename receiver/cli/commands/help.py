@@ -1,14 +1,36 @@
-"""`hookonce help`: all commands."""
+"""`hookonce help`: all commands, and what the words mean that they use."""
 
 import click
 
-from hookonce.receiver.cli import FURTHER, SHOWN, write_groups
+from hookonce.receiver.cli import COMMANDS, FURTHER, SHOWN, cli, write_groups
 
 
 @click.command("help")
-def help_() -> None:
-    """List all commands, by what people come for."""
-    formatter = click.HelpFormatter(width=min(click.get_current_context().terminal_width or 80, 80))
-    every = {title: sorted([*names, *FURTHER[title]]) for title, names in SHOWN.items()}
-    write_groups(formatter, every)
-    click.echo(formatter.getvalue().rstrip("\n"))
+@click.argument("word", required=False)
+def help_(word: str | None) -> None:
+    """List all commands, by what people come for; or explain WORD.
+
+    WORD is a command, a status (`held`), a reason of a rejection (`stale`), or a term (`lease`).
+    """
+    context = click.get_current_context()
+    if word is None:
+        formatter = click.HelpFormatter(width=min(context.terminal_width or 80, 80))
+        every = {title: sorted([*names, *FURTHER[title]]) for title, names in SHOWN.items()}
+        write_groups(formatter, every)
+        click.echo(formatter.getvalue().rstrip("\n"))
+    elif word in COMMANDS:
+        command = cli.get_command(context, word)
+        if command:
+            click.echo(command.get_help(click.Context(command, context.parent, word)))
+    else:
+        _explain(word)
+
+
+def _explain(word: str) -> None:
+    from hookonce.receiver.cli.desk import asking
+    from hookonce.receiver.desk.words import WordPath, meanings
+
+    for each in meanings(asking(WordPath, word=word)).data:
+        click.echo(click.wrap_text(f"{each.word} ({each.kind}): {each.means}", 80, subsequent_indent="  "))
+        if each.do:
+            click.echo(click.wrap_text(each.do, 80, "  ", "  "))

@@ -24,12 +24,12 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # older versions of 
 @click.command()
 @click.option("--url", help=f"Where a receiver answers; default $HOOKONCE_API_URL, or {_DEFAULT_URL}.")
 @click.option("--http", "address", type=_Address(), help="Serve HTTP there at /mcp instead of stdio.")
-@click.option("--read-only", is_flag=True, help="Leave out the tools that run events again.")
+@click.option("--read-only", is_flag=True, help="Leave out the tools that change something.")
 def mcp(url: str | None, address: tuple[str, int] | None, *, read_only: bool) -> None:
-    """Let an agent look into the inbox, and replay after a plan, by the Model Context Protocol.
+    """Let an agent look into the inbox, and act after a plan, by the Model Context Protocol.
 
     On stdio it uses the API token in $HOOKONCE_API_TOKEN. Over HTTP each caller sends a token of its own as a
-    bearer token. A token's scopes hold: `read` is enough for everything but replays. Needs `hookonce[mcp]`.
+    bearer token. A token's scopes hold: `read` is enough for all that only looks. Needs `hookonce[mcp]`.
     """
     try:
         from hookonce.receiver.api.mcp import server
@@ -43,10 +43,7 @@ def mcp(url: str | None, address: tuple[str, int] | None, *, read_only: bool) ->
         raise click.ClickException(
             "HOOKONCE_API_TOKEN is not set; make a token with `hookonce tokens create agent --scope read`"
         )
-    try:
-        if address:
-            server.serve_http(where, *address, read_only=read_only)
-        else:
-            server.serve_stdio(where, token, read_only=read_only)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--url") from None
+    if address:
+        server.serve_http(where, *address, read_only=read_only)
+    else:
+        server.serve_stdio(where, token, read_only=read_only)

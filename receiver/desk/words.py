@@ -1,0 +1,55 @@
+"""What the inbox's words mean: a status, a reason of a rejection, a term."""
+
+from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.vocabulary import EVENT_STATUSES, REFUSALS, RUN_STATUSES, TERMS, UNAVAILABLE
+
+_MEANINGS = [
+    *(("event status", status.value, text, None) for status, text in EVENT_STATUSES.items()),
+    *(("run status", status.value, text, None) for status, text in RUN_STATUSES.items()),
+    *(("term", word, text, None) for word, text in TERMS.items()),
+    *(("reason", reason, each.means, each.do) for reason, each in {**REFUSALS, **UNAVAILABLE}.items()),
+]
+
+
+class WordPath(RequestModel):
+    """A word that is to be explained."""
+
+    word: Text
+
+
+class Meaning(ResponseModel):
+    """What a word means as one kind of word; `do` is what to do about it, if there is something to do."""
+
+    kind: Ours
+    word: Ours
+    means: Ours
+    do: Ours | None
+
+
+class Meanings(ResponseModel):
+    """What a word means, as each kind of word that it is."""
+
+    data: list[Meaning]
+
+
+@action(scope=Scope.READ)
+def explain_word(desk: Desk, which: WordPath) -> Meanings:  # noqa: ARG001  every action's
+    """Say what a word of the inbox means: a status (`held`), a reason of a rejection (`stale`), a term (`lease`)."""
+    return meanings(which)
+
+
+def meanings(which: WordPath) -> Meanings:
+    """Return what a word means, for which no ledger is needed. Raises: `NotFound`."""
+    wanted = which.word.strip().lower()
+    found = [
+        Meaning(kind=kind, word=word, means=means, do=do)
+        for kind, word, means, do in _MEANINGS
+        if word == wanted
+    ]
+    if not found:
+        every = ", ".join(sorted({word for _, word, _, _ in _MEANINGS}))
+        raise NotFound(f"{which.word!r} is no word of the inbox; there are {every}")
+    return Meanings(data=found)
