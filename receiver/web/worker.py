@@ -3,7 +3,7 @@
 gunicorn stays what starts, watches, replaces and stops the processes. What has an endpoint (`mounted.FrontDoor`) is
 answered on the loop. All else that the application answers, pages and the API, it answers in `APPLICATION_THREADS`.
 Any other worker class of gunicorn serves the same application, without the fairness and the bounds of this one
-(docs/explanation/http.md).
+(docs/reference/http.md).
 """
 
 import asyncio

@@ -65,7 +65,7 @@ GUNICORN_S_OWN = {414, 417, 431, 501}
 
 
 def documented(server, answer):
-    """Check that an answer is one that docs/explanation/http.md has; hanging up says nothing and is one too."""
+    """Check that an answer is one that docs/reference/http.md has; hanging up says nothing and is one too."""
     if answer is None:
         return
     if not server.is_ours:

@@ -4,7 +4,7 @@ from hookonce.providers import Reason
 from hookonce.receiver.web import problem_details
 from tests.support.for_each import for_each
 
-REFERENCE = (Path(__file__).parents[2] / "docs" / "explanation" / "http.md").read_text("utf-8")
+REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text("utf-8")
 
 
 @for_each([*Reason, "conflict", "ledger_unavailable", "overloaded", "internal_error"])

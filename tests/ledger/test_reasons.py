@@ -16,7 +16,7 @@ from tests.ledger.test_parking import Planner
 from tests.support import claiming
 from tests.support.new_event import new_event
 
-TABLES = Path(__file__).parents[2] / "docs" / "explanation" / "tables.md"
+TABLES = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
 OF_ROWS = [
     ("source", "stripe", "source:stripe", "source"),
     ("type", "stripe:invoice.*", "type:stripe:invoice.*", "type"),

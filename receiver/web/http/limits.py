@@ -1,4 +1,4 @@
-"""Every limit of the HTTP front, with where it comes from; docs/explanation/http.md shows them to users."""
+"""Every limit of the HTTP front, with where it comes from; docs/reference/http.md shows them to users."""
 
 from datetime import timedelta
 
