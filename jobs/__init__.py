@@ -13,7 +13,7 @@
 - `drain`: what an RQ job does, and what a worker is made of
 - `attempts`: one attempt of one run: transaction, time limit, outcome
 - `batches`: handlers that take many events at once
-- `error_summary`, `traceback_capture`: what is kept of an error
+- `failures`: what is kept of a failed attempt: error, traceback, issue, release
 - `report`: what the desk knows of what a worker is at
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides

@@ -22,6 +22,7 @@ from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
+from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.plan import Room as Capacity
@@ -49,6 +50,7 @@ from hookonce.receiver.ledger.runs.clock import ClockWatch
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
 from hookonce.receiver.privacy.masking import mask_secrets
@@ -116,7 +118,7 @@ class Claimer:
             registry,
             self._train if settings.shared_flushes else None,
             self._steps,
-            Sealing(settings.keyring, mask_secrets(settings.secrets())),
+            Sealing(settings.keyring, mask_secrets(settings.secrets()), release(settings.release)),
             listener_of(settings),
         )
         self._transactions = transactions
@@ -349,6 +351,7 @@ class Claimer:
             self._tend_clock()
             rows, said = self.registry.rows(), self.registry.declarations()
             handlers.register_handlers(self._executor.idle_ledger, rows, said)
+            issues.register_release(self._executor.idle_ledger, self._shared.sealing.release)
             requeued = ignored.requeue(self._executor.idle_ledger, self.registry.matching, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self.registry.without_places(), limit_gate.MAX_WAITING)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
 from hookonce.jobs import handlers
-from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
+from hookonce.jobs.failures.error_summary import summarize
 from hookonce.jobs.handler_signature import signature_of, signature_of_long, uses_steps
 from hookonce.jobs.handlers import (
     DEFAULT_BACKOFF,

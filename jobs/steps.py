@@ -22,8 +22,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.event import OnUnknown, Refusal, StepError, StepFunction
+from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import STEPS_NEED_A_NAME, GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.idempotency import operation, records

@@ -12,7 +12,7 @@ from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.runs import breakers
-from hookonce.receiver.ledger.stats import backlog, retries, source_activity
+from hookonce.receiver.ledger.stats import backlog, issues, retries, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
 from hookonce.receiver.ledger.stats.source_activity import words_for_mostly_conflicts
 
@@ -20,6 +20,8 @@ Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
 
 FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+_NAMED = 3
+"""Issues that an alert names at most."""
 LAG = timedelta(minutes=2)
 """How long it may take until a repetition is counted: under the minute it came in, by a receiver that may be busy."""
 
@@ -72,7 +74,7 @@ def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:
     return {
         ("dead_runs", source): (
             f"{recent} {'event' if recent == 1 else 'events'} died within {format_duration(rate.within)}, "
-            f"and {number} {'is' if number == 1 else 'are'} dead in all; see why with "
+            f"and {number} {'is' if number == 1 else 'are'} dead in all{_killers(connection, source)}; see why with "
             f"`hookonce events list --status dead --source {source}`, "
             f"then `hookonce replay --status dead --source {source}`"
         )
@@ -80,6 +82,13 @@ def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:
         if recent >= rate.number
         and source != ALERTS_SOURCE  # or an alert that can't be sent would make another
     }
+
+
+def _killers(connection: psycopg.Connection, source: str) -> str:
+    """Name the issues that most of a source died of; what errors say stays here, for it may quote events."""
+    found = issues.killers(connection, source, _NAMED)
+    told = [f"{number} of {title} in {handler} (issue {name})" for name, handler, title, number in found]
+    return f": {', '.join(told)}" if told else ""
 
 
 def _overdue(connection: psycopg.Connection, longest: timedelta) -> Condition:

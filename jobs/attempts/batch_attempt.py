@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.single import event_of, leave, log_end
 from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.attempts.work import Blocks, Host, Transaction
-from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
+from hookonce.jobs.failures.error_summary import whereabouts
+from hookonce.jobs.failures.issues import issue_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
@@ -148,7 +150,11 @@ class BatchWork:
         self._host.connection.reset()
         self._host.discard()  # what a rollback leaves in the session
         outcome = self._outcome(error)
-        committed = _committed(endings.text(self._host.shared.sealing.said(error)))
+        sealing = self._host.shared.sealing
+        committed = replace(
+            _committed(endings.text(sealing.said(error))),
+            issue=issue_of(self.handler.name, error, None, sealing.release),
+        )
         try:
             found = batches.take_apart(
                 self._host.connection.idle_ledger,

@@ -10,7 +10,7 @@ from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import FORKED
-from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
-from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale

@@ -11,7 +11,7 @@ from functools import partial
 
 import psycopg
 
-from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.ends import Also

@@ -7,10 +7,11 @@ from dataclasses import replace
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.attempts.transaction_guard import OverlongBlock, RolledBack
-from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, StepError
+from hookonce.jobs.failures.error_summary import message_of, summarize, whereabouts
+from hookonce.jobs.failures.issues import issue_of
+from hookonce.jobs.failures.traceback_capture import captured
 from hookonce.jobs.steps import StepStopped
-from hookonce.jobs.traceback_capture import captured
 from hookonce.receiver.encryption import (
     OFF,
     CannotDecrypt,
@@ -42,10 +43,14 @@ OURS = (
 
 
 class Sealing:
-    """Seals by a keyring, if it has keys; `mask` takes secrets out of what is kept of errors and lines."""
+    """Seals by a keyring, if it has keys; `mask` takes secrets out of what is kept of errors and lines.
 
-    def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str) -> None:
+    `release` is the one of the user's code that failures are of.
+    """
+
+    def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str, release: str = "") -> None:
         self.keyring = keyring
+        self.release = release
         self._mask = mask
 
     def require_key(self) -> None:
@@ -68,10 +73,11 @@ class Sealing:
         return replace(ending, result=None, sealed_result=text, key_id=key)
 
     def traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
-        """Add the traceback to a failure; sealed it may tell more, and what the error says besides."""
+        """Add the traceback to a failure, and its issue; sealed it may tell more, and what the error says besides."""
         if ending.error is None:
             return ending
         found = captured(error, with_details=self.keyring.is_on, cleaned=self._cleaned)
+        ending = replace(ending, issue=issue_of(run.handler, error, found, self.release))
         found = found or self._left_out(error)
         if found is None:
             return ending

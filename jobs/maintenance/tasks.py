@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.maintenance import lost_events, partitions
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import batch_parts, limit_gate, marks, parking
 from hookonce.receiver.ledger.runs.due_cursor import Paced
-from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
+from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts, issues
 from hookonce.receiver.redis.client import Client
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class MaintenanceTasks:
             ("what is not paused any more stays parked", parking.unpark_left),
             ("limits of long ago are kept", _at_most_every(limit_gate.forget)),
             ("batches of long ago are kept", _at_most_every(batch_parts.forget)),
+            ("issues of long ago are kept", _at_most_every(issues.forget)),
             ("marks of long ago are kept", _at_most_every(marks.forget)),
             ("bulk replays must wait", bulk_steps.advance),
             ("bulk replays are not looked after", bulk_progress.look),

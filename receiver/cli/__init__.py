@@ -42,6 +42,7 @@ COMMANDS = {
     "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
     "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),
+    "issues": (f"{_HERE}.issues:issues", "See what fails, and say what is fixed."),
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
@@ -93,8 +94,8 @@ FURTHER = {
     "Try": ("demo", "explain", "listen", "sign", "verify"),
     "Build": ("completion", "exits", "man"),
     "Look": (
-        *("alerts", "breakers", "commands", "conflicts", "handlers", "limits", "providers", "rejected"),
-        *("replays", "sources", "tail"),
+        *("alerts", "breakers", "commands", "conflicts", "handlers", "issues", "limits"),
+        *("providers", "rejected", "replays", "sources", "tail"),
     ),
     "Fix": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
     "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),

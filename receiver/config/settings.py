@@ -75,6 +75,7 @@ class Settings:
     token_rate: Limit | None = None
     token_quota: Limit | None = None
     public_url: str = ""
+    release: str = ""
 
     def horizons(self) -> dict[str, timedelta]:
         """Return how long events are kept of the sources (and commands) that say so themselves."""
@@ -96,6 +97,7 @@ class Settings:
         ]
 
 
+MAX_RELEASE_LENGTH = 100
 _Span = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
@@ -185,6 +187,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
     schema = server_urls.schema_named(environ, table.schema_, mistakes)
+    release = _release(environ, mistakes)
     if mistakes:
         raise ConfigError(mistakes)
     return Settings(
@@ -215,6 +218,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         token_rate=file.admin.token_rate,
         token_quota=file.admin.token_quota,
         public_url=environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
+        release=release,
     )
 
 
@@ -287,6 +291,16 @@ def _processes(environ: Mapping[str, str]) -> int:
     """Return how many receivers gunicorn runs here, as it is told; 1 for what says nothing."""
     told = environ.get("WEB_CONCURRENCY", "")
     return max(1, int(told)) if told.isascii() and told.isdigit() else 1
+
+
+def _release(environ: Mapping[str, str], mistakes: list[str]) -> str:
+    name = environ.get("HOOKONCE_RELEASE", "").strip()
+    if len(name) > MAX_RELEASE_LENGTH or not name.isprintable():
+        mistakes.append(
+            f"HOOKONCE_RELEASE has {len(name)} characters, or some that can't be printed; expected "
+            f"{MAX_RELEASE_LENGTH} at most, as of a version or a revision"
+        )
+    return name
 
 
 def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Name, RequestModel, Text, Time
+from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -36,6 +36,7 @@ class EventFilter(RequestModel):
         None,
         description="with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
     )
+    issue: IssueId | None = Field(None, description="with a dead run of this issue")
 
     @property
     def wanted(self) -> Filter:

@@ -104,6 +104,8 @@ Ours = Annotated[str, OURS]
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
+IssueId = Annotated[Ours, Field(pattern="^[0-9a-f]{12}$")]
+"""An issue, as `/issues` gives it."""
 
 
 Reference = Annotated[

@@ -19,6 +19,9 @@ COMMAND, PAGE = "command", "page"
 WHERE = {
     "list_client_commands": {COMMAND: "commands"},
     "list_dead_letters": {COMMAND: "events list", PAGE: "dead"},
+    "list_issues": {COMMAND: "issues list"},
+    "get_issue": {COMMAND: "issues show"},
+    "mark_issue": {COMMAND: "issues fix"},
     "list_events": {COMMAND: "events list", PAGE: "events"},
     "count_events": {COMMAND: "replay", PAGE: "bulk_new"},
     "get_event": {COMMAND: "events show", PAGE: "event"},
@@ -84,6 +87,9 @@ MISSING = {
             (
                 "forget_handed_secret",
                 "forget_window",
+                "get_issue",
+                "list_issues",
+                "mark_issue",
                 "list_audit",
                 "list_bulk_replays",
                 "list_client_commands",

@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from hookonce.jobs.traceback_capture import captured
+from hookonce.jobs.failures.traceback_capture import captured
 from hookonce.receiver.cli.output import tracebacks
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.error_summary import is_library
+from hookonce.jobs.failures.error_summary import is_library
 
 
 def test_failure_names_the_line_of_the_handler_and_no_line_of_a_library(inbox):

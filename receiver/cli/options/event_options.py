@@ -40,6 +40,9 @@ _OPTIONS = (
     click.option(
         "--error", help="Only with a dead run of this error; * stands for any text (TimeoutError*)."
     ),
+    click.option(
+        "--issue", metavar="ISSUE", help="Only with a dead run of this issue; `hookonce issues` has them."
+    ),
     SINCE_OPTION,
     UNTIL_OPTION,
 )
@@ -64,6 +67,7 @@ def chosen(options: Mapping[str, Any]) -> Filter:
         status=options["status"],
         handler=options["handler"],
         error=options["error"],
+        issue=options["issue"],
         since=options["since"],
         until=options["until"],
     )

@@ -64,6 +64,8 @@ RIGHTS: Mapping[str, Rights] = {
     # What became of it
     "runs": Rights("ra", "rawd", "rawd"),
     "failures": Rights("r", "raw", "rw"),
+    "issues": Rights("r", "rawd", "rw"),
+    "releases": Rights("r", "ra", "r"),
     "run_logs": Rights("r", "rawd", "rawd"),
     "steps": Rights("r", "rawd", "rwd"),
     "event_states": Rights("r", "r", "r"),

@@ -1,6 +1,6 @@
 """The schema this code was written for; `serve` and `worker` refuse an older one."""
 
-REVISION = "0023"
+REVISION = "0024"
 
 
 class SchemaBehind(Exception):  # noqa: N818  a state of the world that one command mends

@@ -150,10 +150,12 @@ runs = Table(
     Column("result", JSON),
     Column("sealed_result", LargeBinary),
     Column("key_id", Text),
+    Column("issue", _bytewise),
     PrimaryKeyConstraint("event", "handler", "cycle", name="runs_pkey"),
     Index("runs_dead", "event", postgresql_where=text("status = 'dead' AND is_last")),
     Index("runs_ignored", "event", postgresql_where=text("status = 'ignored' AND is_last")),
     Index("runs_finished", "finished_at", postgresql_using="brin"),
+    Index("runs_issue", "issue", "event", postgresql_where=text("issue IS NOT NULL AND is_last")),
 )
 """What became of runs: a row per cycle; without a handler of events that nobody takes, or that can't be read."""
 
@@ -199,6 +201,32 @@ failures = Table(
     Column("error", Text, nullable=False),
     Column("traceback", LargeBinary),
     Column("key_id", Text),
+    Column("issue", _bytewise),
+    Column("release", _bytewise),
+    Index("failures_issue", "issue", "id", postgresql_where=text("issue IS NOT NULL")),
+)
+
+issues = Table(
+    "issues",
+    metadata,
+    Column("id", _bytewise, nullable=False),
+    Column("handler", _bytewise, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("first_seen", _moment, nullable=False, server_default=text("now()")),
+    Column("first_release", Text, nullable=False),
+    Column("fixed_after", _moment),
+    Column("ignored_until", _moment),
+    Column("reopened_at", _moment),
+    PrimaryKeyConstraint("id", name="issues_pkey"),
+)
+"""Failures of one handler at one place. `fixed_after`: since when the last release that failed has been there."""
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("name", _bytewise, nullable=False),
+    Column("first_seen", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("name", name="releases_pkey"),
 )
 
 run_logs = Table(

@@ -32,7 +32,8 @@ class Filter:
     """Which events; None takes all.
 
     `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
-    `handler` and `error` (which may hold `*`) are those of a dead run; `run_by` is a handler that has any run.
+    `handler` and `error` (which may hold `*`) are those of a dead run, which is of `issue`; `run_by` is a handler that
+    has any run.
     """
 
     source: str | None = None
@@ -46,6 +47,7 @@ class Filter:
     handler: str | None = None
     error: str | None = None
     run_by: str | None = None
+    issue: str | None = None
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -65,6 +67,7 @@ class Filter:
             "handler": self.handler,
             "error_like": None if self.error is None else _like(self.error),
             "run_by": self.run_by,
+            "issue": self.issue,
         }
 
 
@@ -87,6 +90,8 @@ _CONDITIONS: Final[Mapping[str, str]] = {
 OR EXISTS (SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.handler = %(run_by)s))""",
     "handler": DIED,
     "error_like": DIED,
+    "issue": """(SELECT EXISTS (SELECT FROM hookonce.runs r
+WHERE r.event = events.id AND r.is_last AND r.issue = %(issue)s))""",
 }
 """Keep the rows of `events` that a `Filter` means, by the name of a parameter that is given."""
 
@@ -127,6 +132,9 @@ _PLACES: Final[Mapping[str, _Place]] = {
               AND NOT EXISTS (SELECT FROM hookonce.runs r
                               WHERE r.event = e.id AND r.is_last AND r.event >= %(low)s AND r.event < %(top)s)"""),
 }
+
+
+_DEAD_OF_ISSUE = _Place("SELECT event FROM hookonce.runs WHERE is_last AND issue = %(issue)s")
 
 
 def matches(wanted: Filter) -> str:
@@ -198,6 +206,8 @@ def _place(wanted: Filter) -> _Place | None:
     """Return where to begin; None for the events themselves, of which indexes find those of an id or of a rare type."""
     if wanted.event_id is not None:
         return None
+    if wanted.issue is not None:
+        return _DEAD_OF_ISSUE
     if wanted.status is None:
         return _PLACES[EventStatus.DEAD] if wanted.handler or wanted.error else None
     is_narrow = any((wanted.provider, wanted.type, wanted.account, wanted.run_by))

@@ -32,6 +32,8 @@ from hookonce.receiver.ledger.runs import claimed, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.clock import PUT_OFF_NOW
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import issues
+from hookonce.receiver.ledger.stats.issues import Issue
 
 
 class LeaseLost(claimed.LeaseLost):
@@ -51,7 +53,8 @@ class AttemptResult:
     `sealed_result`, which then stands for `result`. `counted` is False for an attempt that does not use one up
     (RetryLater). `most`: how many attempts this worker gives, if it knows; a run that waits is dead instead once they
     are used up, unless another worker gives more. `waits`: what it waits for besides (`states.Waits`). `also` is done
-    in the transaction that ends it. `logs` is what the handler wrote, sealed with `logs_key` as a traceback is.
+    in the transaction that ends it. `logs` is what the handler wrote, sealed with `logs_key` as a traceback is. `issue`
+    is what a failure is of; without it that is known by what `error` says, which quotes nothing of an event then.
     """
 
     status: RunStatus
@@ -67,6 +70,7 @@ class AttemptResult:
     waits: str | None = None
     logs: bytes | None = field(default=None, repr=False)
     logs_key: str | None = None
+    issue: Issue | None = None
 
 
 def _ending(wanted: str, found: str, results: str, *others: str) -> str:
@@ -135,31 +139,39 @@ WITH mine AS MATERIALIZED (
     SELECT q.event, q.n, q.handler, q.cycle, q.attempts, q.received_at, t.*
     FROM hookonce.queue q JOIN unnest(%(events)s::bigint[], %(places)s::smallint[], %(statuses)s::text[],
         %(counted)s::bool[], %(most)s::int[], %(delays)s::interval[], %(waits)s::text[], %(errors)s::text[],
-        %(tracebacks)s::bytea[], %(keys)s::text[], %(logs)s::bytea[], %(logs_keys)s::text[])
-        AS t (of_event, of_n, status, counted, most, delay, waits, error, traceback, key, logs, logs_key)
+        %(tracebacks)s::bytea[], %(keys)s::text[], %(logs)s::bytea[], %(logs_keys)s::text[], %(issues)s::text[],
+        %(titles)s::text[], %(releases)s::text[])
+        AS t (of_event, of_n, status, counted, most, delay, waits, error, traceback, key, logs, logs_key,
+              of_issue, of_title, release)
         ON q.event = t.of_event AND q.n = t.of_n
     WHERE q.token = %(token)s ORDER BY q.event, q.n FOR UPDATE OF q
 ), verdict AS MATERIALIZED (
-    SELECT mine.*, mine.attempts + counted::int AS used,
+    SELECT mine.*, mine.attempts + counted::int AS used, coalesce(of_title, error) AS title,
+           coalesce(of_issue, {issues.OF_TEXT.format(handler="handler", error="error")}) AS issue,
            status = '{RunStatus.DEAD}' OR coalesce(counted AND mine.attempts + 1 >=
                greatest(most, {MOST_ANNOUNCED.format(handler="mine.handler")}), false) AS is_dead
     FROM mine
 ), buried AS (
     DELETE FROM hookonce.queue q USING verdict v WHERE q.event = v.event AND q.n = v.n AND v.is_dead
 ), ended AS (
-    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at)
-    SELECT event, handler, cycle, '{RunStatus.DEAD}', used, clock_timestamp() - %(took)s::interval, clock_timestamp()
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, issue)
+    SELECT event, handler, cycle, '{RunStatus.DEAD}', used, clock_timestamp() - %(took)s::interval, clock_timestamp(),
+           issue
     FROM verdict WHERE is_dead
 ), put_off AS (
     UPDATE hookonce.queue q SET token = NULL, attempts = v.used, due_at = clock_timestamp() + v.delay, waits = v.waits,
                                 slot_at = NULL, schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
     FROM verdict v WHERE q.event = v.event AND q.n = v.n AND NOT v.is_dead
 ), failed AS (
-    INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, failed_at, error, traceback, key_id)
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, failed_at, error, traceback, key_id,
+                                   issue, release)
     SELECT event, handler, cycle, attempts + 1, clock_timestamp() - nullif(%(took)s::interval, interval '0'),
-           clock_timestamp(), error, traceback, key
+           clock_timestamp(), error, traceback, key, issue, release
     FROM verdict WHERE error IS NOT NULL
     ORDER BY event, n
+), met AS ({issues.MET.format(failures="verdict")}
+), released AS ({issues.RELEASED.format(failures="verdict")}
+), reopened AS ({issues.REOPENED.format(failures="verdict")}
 ), logged AS (
     INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
     SELECT event, handler, cycle, attempts + 1, received_at, logs, logs_key FROM verdict WHERE logs IS NOT NULL
@@ -361,6 +373,9 @@ def fail_rows(
         "keys": [each.key_id for each in endings],
         "logs": [each.logs for each in endings],
         "logs_keys": [each.logs_key for each in endings],
+        "issues": [each.issue and each.issue.id for each in endings],
+        "titles": [each.issue and each.issue.title for each in endings],
+        "releases": [each.issue and each.issue.release for each in endings],
         "took": took,
     }
     with connection.pipeline():

@@ -1,7 +1,8 @@
 """The traceback of a failed attempt as data: what each error said, and its frames with the code they stood at.
 
-It is made once, at the failure, where it is known which files are the user's (`jobs.traceback_capture`); commands, the
-API and the pages show it, each in its own way. The ledger keeps it as JSON. What a version before kept is text.
+It is made once, at the failure, where it is known which files are the user's (`jobs.failures.traceback_capture`);
+commands, the API and the pages show it, each in its own way. The ledger keeps it as JSON. What a version before kept is
+text.
 """
 
 import json

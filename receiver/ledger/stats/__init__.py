@@ -8,6 +8,7 @@
 - `recent`: whether so much has come of a source lately, which no sum says
 - `run_durations`: how long runs took
 - `open_operations`: keys of requests that are in progress
+- `issues`: failures by cause: when last, how many, and what a person has said of them
 - `retries`: what is tried again and again
 - `worker_slots`: what workers are at
 - `batch_figures`: how large batches were, and what waits of those that failed

@@ -8,8 +8,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from hookonce import GiveUp
-from hookonce.jobs.error_summary import MAX_MESSAGE_LENGTH
-from hookonce.jobs.traceback_capture import MAX_LENGTH, captured
+from hookonce.jobs.failures.error_summary import MAX_MESSAGE_LENGTH
+from hookonce.jobs.failures.traceback_capture import MAX_LENGTH, captured
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.queries import events

@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Literal
 
-from hookonce.jobs.error_summary import home_of, is_library, is_ours, message_of
+from hookonce.jobs.failures.error_summary import home_of, is_library, is_ours, message_of
 from hookonce.receiver.ledger.runs.traceback_frames import Frame, Inner, Raised, Traceback
 
 MAX_LENGTH = 16_000
@@ -25,7 +25,7 @@ _LINES_BEFORE = 4
 _MAX_CODE = 200
 """Characters of a line of code."""
 _LOOP = tuple(f"{sysconfig.get_path('stdlib')}/{name}" for name in ("asyncio/", "contextlib.py"))
-_PACKAGE = f"{Path(__file__).parents[1]}/"
+_PACKAGE = f"{Path(__file__).parents[2]}/"
 _Link = Literal["cause", "context", ""]
 
 

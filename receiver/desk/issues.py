@@ -1,0 +1,132 @@
+"""Issues: dead and failing runs by handler and the place where they fail, and what a person has said of each."""
+
+from datetime import UTC, datetime
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hookonce.receiver.desk.models import (
+    Identifier,
+    IssueId,
+    Limit,
+    Ours,
+    RequestModel,
+    ResponseModel,
+    Text,
+    Time,
+)
+from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.stats import issues
+from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
+from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
+
+_MAX_OCCURRENCES = 20
+State = Literal[IssueState.OPEN, IssueState.FIXED, IssueState.IGNORED]
+
+
+class IssuesQuery(RequestModel):
+    """Which issues."""
+
+    state: Literal["open", "fixed", "ignored", "all"] = "open"
+    handler: Text | None = None
+    limit: Limit = Field(50, description="how many rows at most")
+
+
+class IssuePath(RequestModel):
+    """An issue."""
+
+    issue: IssueId
+
+
+class IssueMark(RequestModel):
+    """What is said of an issue: `ignored` needs until when."""
+
+    state: State
+    until: Time | None = Field(None, description="with `ignored`: the end of it, in the future")
+
+    @model_validator(mode="after")
+    def _has_an_end_if_ignored(self) -> Self:
+        is_ignored = self.state == IssueState.IGNORED
+        if is_ignored and (self.until is None or self.until <= datetime.now(UTC)):
+            raise ValueError("`ignored` needs `until`, a time in the future")
+        if not is_ignored and self.until is not None:
+            raise ValueError("`until` is for `ignored`")
+        return self
+
+
+class Issue(ResponseModel):
+    """Failures of one handler at one place; its dead runs are found and replayed by `issue` of a filter."""
+
+    id: IssueId
+    handler: Ours
+    title: str = Field(description="the error's class, and the place in your code")
+    state: State = Field(
+        description="`fixed` opens itself when a newer release fails so again, `ignored` at `ignored_until`"
+    )
+    ignored_until: datetime | None
+    reopened_at: datetime | None = Field(description="when it opened itself after it was fixed")
+    first_seen: datetime
+    first_release: Ours
+    last_seen: datetime | None
+    last_release: Ours | None
+    error: str | None = Field(description="what the newest failure says")
+    event: Identifier | None = Field(description="whose failure that is")
+    failures: int = Field(description=f"failed attempts that are kept; {MAX_COUNTED + 1} means more")
+    dead: int = Field(description="runs that are dead of it now; the same")
+
+
+class Issues(ResponseModel):
+    """Issues, those that failed last first."""
+
+    data: list[Issue]
+    is_complete: bool = Field(description="false where there are more than were asked for")
+
+
+class Occurrence(ResponseModel):
+    """A failed attempt."""
+
+    event: Identifier
+    attempt: int
+    failed_at: datetime
+    release: Ours | None
+
+
+class FullIssue(Issue):
+    """An issue with its newest failures."""
+
+    occurrences: list[Occurrence]
+
+
+@action(scope=Scope.READ)
+def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
+    """List what fails: one issue for each handler and place, with first and last seen, how often, and how many died."""
+    state = None if asked.state == "all" else IssueState(asked.state)
+    found = issues.listing(desk.connection, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
+    return Issues(
+        data=[Issue.model_validate(each, from_attributes=True) for each in found[: asked.limit]],
+        is_complete=len(found) <= asked.limit,
+    )
+
+
+@action(scope=Scope.READ)
+def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
+    """Show an issue, and its newest failures."""
+    found = issues.get(desk.connection, which.issue)
+    if found is None:
+        raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
+    newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
+    return FullIssue.model_validate(
+        {
+            **Issue.model_validate(found, from_attributes=True).model_dump(),
+            "occurrences": [Occurrence.model_validate(each, from_attributes=True) for each in newest],
+        }
+    )
+
+
+@action(scope=Scope.REPLAY, audits="issue")
+def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
+    """Say what has become of an issue: it is fixed, ignored until a time, or open after all."""
+    issues.mark(desk.connection, which.issue, IssueState(asked.state), desk.who, asked.until)
+    return get_issue(desk, which=which)

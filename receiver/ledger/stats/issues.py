@@ -1,0 +1,212 @@
+"""Issues: failures of one handler that fail at one place, with what a person has said of them.
+
+A failed attempt says which issue it is of (`jobs.failures.issues`) and on which release; the statement that ends it
+writes both with its failure, and with the outcome of a run that died. Everything else is read from those rows when
+somebody looks: when it was seen last, how often, and which runs are dead of it now. So an attempt that succeeds writes
+nothing for it, and one that fails locks no row that others wait for.
+
+An issue that is fixed opens itself where a release fails that came after the last one that had failed before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
+
+MAX_LISTED = 200
+"""Issues that are listed at most."""
+
+
+class IssueState(StrEnum):
+    """What a person has said of an issue."""
+
+    OPEN = "open"
+    FIXED = "fixed"
+    IGNORED = "ignored"
+
+
+class Issue(NamedTuple):
+    """Which issue a failure is of; `title` quotes nothing of an event: an error's class and its place."""
+
+    id: str
+    title: str
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRow:
+    """An issue as it is shown.
+
+    `error` is of the newest failure, which event `event` has. `failures` and `dead` are counted up to `MAX_COUNTED`,
+    one more where there are more; `dead` are runs that are dead of it now.
+    """
+
+    id: str
+    handler: str
+    title: str
+    state: str
+    ignored_until: datetime | None
+    reopened_at: datetime | None
+    first_seen: datetime
+    first_release: str
+    last_seen: datetime | None
+    last_release: str | None
+    error: str | None
+    event: int | None
+    failures: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A failed attempt of an issue."""
+
+    event: int
+    attempt: int
+    failed_at: datetime
+    release: str | None
+
+
+OF_TEXT = "left(encode(sha256(convert_to({handler} || E'\\n' || {error}, 'UTF8')), 'hex'), 12)"
+"""Which issue a failure is of that has no place in anybody's code, by what is said of it; part of a statement."""
+
+MET = """
+    INSERT INTO hookonce.issues (id, handler, title, first_release)
+    SELECT DISTINCT ON (issue) issue, handler, title, coalesce(release, '') FROM {failures} WHERE issue IS NOT NULL
+    ORDER BY issue ON CONFLICT (id) DO NOTHING
+"""
+"""Writes down issues that are new; part of a statement with rows of `{failures}`. Known ones are not locked."""
+REOPENED = """
+    UPDATE hookonce.issues i SET fixed_after = NULL, reopened_at = clock_timestamp()
+    FROM {failures} f LEFT JOIN hookonce.releases r ON r.name = f.release
+    WHERE i.id = f.issue AND f.release IS NOT NULL AND i.fixed_after < coalesce(r.first_seen, now())
+"""
+"""Opens what was fixed and fails on a newer release, or on one that was not there yet; part of the same."""
+RELEASED = """
+    INSERT INTO hookonce.releases (name) SELECT DISTINCT release FROM {failures} WHERE release IS NOT NULL
+    ORDER BY release ON CONFLICT DO NOTHING
+"""
+"""Writes down the release, if no worker has registered it; part of the same."""
+
+_REGISTER = "INSERT INTO hookonce.releases (name) VALUES (%s) ON CONFLICT DO NOTHING"
+
+_STATE = f"""CASE WHEN i.ignored_until > now() THEN '{IssueState.IGNORED}'
+                  WHEN i.fixed_after IS NOT NULL THEN '{IssueState.FIXED}' ELSE '{IssueState.OPEN}' END"""
+_ROWS = f"""
+SELECT id, handler, title, state, ignored_until, reopened_at, first_seen, first_release,
+       last_seen, last_release, error, event,
+       (SELECT count(*) FROM (SELECT FROM hookonce.failures f WHERE f.issue = found.id LIMIT %(most)s) AS counted)
+           AS failures,
+       (SELECT count(*) FROM (SELECT FROM hookonce.runs r WHERE r.issue = found.id AND r.is_last LIMIT %(most)s)
+        AS counted) AS dead
+FROM (
+    SELECT i.*, {_STATE} AS state, f.failed_at AS last_seen, f.release AS last_release, f.error, f.event
+    FROM hookonce.issues i
+         LEFT JOIN LATERAL (SELECT failed_at, release, error, event FROM hookonce.failures
+                            WHERE issue = i.id ORDER BY id DESC LIMIT 1) AS f ON true
+    WHERE (%(id)s::text IS NULL OR i.id = %(id)s) AND (%(state)s::text IS NULL OR {_STATE} = %(state)s)
+          AND (%(handler)s::text IS NULL OR i.handler = %(handler)s)
+    ORDER BY f.failed_at DESC NULLS LAST, i.id LIMIT %(limit)s
+) AS found ORDER BY last_seen DESC NULLS LAST, id
+"""  # noqa: S608  constants
+_OCCURRENCES = """
+SELECT event, attempt, failed_at, release FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT %s
+"""
+_MARK: Final[Mapping[IssueState, str]] = {
+    IssueState.OPEN: "fixed_after = NULL, ignored_until = NULL",
+    # Of a release that nobody has announced nothing is known but that it has failed.
+    IssueState.FIXED: """ignored_until = NULL, reopened_at = NULL, fixed_after = coalesce(
+        (SELECT r.first_seen FROM hookonce.releases r WHERE r.name = (
+            SELECT f.release FROM hookonce.failures f WHERE f.issue = i.id ORDER BY f.id DESC LIMIT 1)), now())""",
+    IssueState.IGNORED: "fixed_after = NULL, ignored_until = %(until)s",
+}
+_OPEN = f"SELECT count(*) FROM hookonce.issues i WHERE {_STATE} = '{IssueState.OPEN}'"  # noqa: S608  a constant
+# One that nobody fails of any more goes with the last of its failures; a young one may be about to get its first.
+_FORGET = """
+DELETE FROM hookonce.issues i
+WHERE first_seen < now() - interval '1 hour' AND NOT EXISTS (SELECT FROM hookonce.failures f WHERE f.issue = i.id)
+      AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.issue = i.id AND r.is_last)
+"""
+_KILLERS = f"""
+WITH dead AS MATERIALIZED (
+    SELECT event, issue FROM hookonce.runs WHERE status = '{RunStatus.DEAD}' AND is_last
+    ORDER BY event DESC LIMIT %(most)s
+)
+SELECT i.id, i.handler, i.title, count(*)
+FROM dead CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = dead.event OFFSET 0) AS e
+     JOIN hookonce.issues i ON i.id = dead.issue
+WHERE e.source = %(source)s GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1 LIMIT %(limit)s
+"""  # noqa: S608  constants
+
+
+def register_release(connection: psycopg.Connection, name: str) -> None:
+    """Write down that a worker of a release is there, so that it is known which release came after which."""
+    connection.execute(_REGISTER, [name])
+
+
+def listing(
+    connection: psycopg.Connection,
+    state: IssueState | None = None,
+    handler: str | None = None,
+    limit: int = MAX_LISTED,
+) -> list[IssueRow]:
+    """Return issues, those that failed last first; None takes all states."""
+    return _rows(connection, state=state, handler=handler, limit=limit)
+
+
+def get(connection: psycopg.Connection, issue: str) -> IssueRow | None:
+    """Return an issue, or None."""
+    return next(iter(_rows(connection, id=issue)), None)
+
+
+def occurrences(connection: psycopg.Connection, issue: str, limit: int) -> list[Occurrence]:
+    """Return the newest failures of an issue."""
+    with connection.cursor(row_factory=class_row(Occurrence)) as cursor:
+        return cursor.execute(_OCCURRENCES, [issue, limit]).fetchall()
+
+
+def count_open(connection: psycopg.Connection) -> int:
+    """Count the issues that are open."""
+    row = connection.execute(_OPEN.encode()).fetchone()
+    return int(row[0]) if row else 0
+
+
+def mark(
+    connection: psycopg.Connection, issue: str, state: IssueState, who: str, until: datetime | None = None
+) -> bool:
+    """Say what has become of an issue; return whether there is such a one. Audited.
+
+    `until` ends what is ignored, and is needed for that.
+    """
+    query = f"UPDATE hookonce.issues i SET {_MARK[state]} WHERE id = %(id)s"  # noqa: S608  constants
+    with connection.transaction():
+        if not connection.execute(query.encode(), {"id": issue, "until": until}).rowcount:
+            return False
+        detail = {"until": until.isoformat()} if until else {}
+        audit_log.note(connection, who, f"issue {state}", f"issue {issue}", detail)
+        return True
+
+
+def killers(connection: psycopg.Connection, source: str, limit: int) -> Sequence[tuple[str, str, str, int]]:
+    """Return the issues that most of the newest dead runs of a source died of: id, handler, title, how many."""
+    values = {"source": source, "limit": limit, "most": MAX_COUNTED}
+    return connection.execute(_KILLERS.encode(), values).fetchall()
+
+
+def forget(connection: psycopg.Connection) -> None:
+    """Delete the issues of which no failure is kept."""
+    connection.execute(_FORGET)
+
+
+def _rows(connection: psycopg.Connection, **wanted: object) -> list[IssueRow]:
+    values = {"id": None, "state": None, "handler": None, "limit": 1, "most": MAX_COUNTED + 1, **wanted}
+    with connection.cursor(row_factory=class_row(IssueRow)) as cursor:
+        return cursor.execute(_ROWS.encode(), values).fetchall()
