@@ -19,7 +19,7 @@ TERMS: Final[Mapping[str, str]] = {
     "rejected": "of a delivery: not taken, because it is not authentic or can't be read; noted with its reason",
     "quarantine": "where rejected deliveries are kept whole, if the source asks for it, to be verified again later",
     "event": "what a delivery tells, kept once per source and id of the sender's",
-    "issue": "failures of one handler at one place of your code: open, fixed (until a newer release of your code fails so), or ignored until a time",
+    "issue": "failures of one handler at one place of your code: open, fixed, or ignored until a time",
     "ledger": "the tables in PostgreSQL that hold every event and every run: the truth",
     "window": "the ids that Redis remembers for a while, to answer retries fast; the ledger decides",
     "duplicate": "a delivery whose event the ledger has already; answered 200, and nothing runs again",
