@@ -9,11 +9,7 @@ a heartbeat, sent every eight hours; two failures in a row and a day later the w
 https://developers.asana.com/docs/webhooks-guide
 """
 
-import re
-from collections.abc import Sequence
-from typing import Final
-
-from hookonce.providers import Delivery, Reply, kit
+from hookonce.providers import kit
 
 _event = (
     kit.field("$.user.gid"),
@@ -31,17 +27,7 @@ events = kit.many_events(
     occurred_at="$.created_at",
 )
 
-_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
-
-
-def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
-    """Give a handed-out secret back, and say it unless it is known; None for anything else."""
-    given = delivery.headers.get("x-hook-secret", "")
-    if delivery.method != "POST" or "x-hook-signature" in delivery.headers or not _SECRET.fullmatch(given):
-        return None
-    return Reply(headers={"X-Hook-Secret": given}, secret=None if given in secrets else given)
-
-
+handshake = kit.hands_out_a_secret("x-hook-secret", beside="x-hook-signature")
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-hook-signature"),
     id_is_signed=True,

@@ -13,8 +13,9 @@ algorithm (required) is ed25519, rsa-sha256, rsa-sha384, rsa-sha512, rsa-pss-sha
 ecdsa-sha256 (P-256), ecdsa-sha384 (P-384) or ecdsa-sha512 (P-521), and never the delivery's choice. header (required),
 prefix, encoding (base64, hex, base64url) and, of ECDSA, form (der, numbers) say what the signature looks like; key and
 separator that it is one of a list (`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url},
-{method}, {params}, {header:name}. timestamp names its header, or is a table { header or key, unit (s, ms, iso, any),
-tolerance in seconds }. id, type, account, occurred_at, volatile and period are as for `hmac`.
+{path}, {method}, {params}, {sha256} (of the body, in hex), {header:name}. timestamp names its header, or is a table {
+header or key, unit (s, ms, iso, any), tolerance in seconds }. id, type, account, occurred_at, volatile, period, items
+and challenge are as for `hmac`.
 
 https://datatracker.ietf.org/doc/html/rfc8032
 """
@@ -24,30 +25,8 @@ from typing import Any
 
 from hookonce.providers import kit
 
-declared = kit.declared_options
-
 
 def configure(options: Mapping[str, Any]) -> kit.Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = kit.Options(options, "signed")
-    scheme = kit.key_pair_options.signed_scheme(given)
-    left_out = declared.volatile(given, "volatile")
-    events = declared.events(given, left_out)
-    within = declared.period(given, "period")
-    declared.expect_ids_that_differ(given, "id", within)
-    given.done()
-    template = str(scheme.signed)
-    return kit.Configured(
-        sign=declared.signer_of(scheme.sign, options),
-        events=events,
-        sender=kit.Sender(
-            scheme=scheme,
-            id_is_signed=declared.id_is_covered(options["id"], template),
-            signed_message=scheme.signed_message if "{params}" in template else None,
-            signs_url="{url}" in template,
-            retry_horizon="whoever sends decides",
-            identity=declared.identity(given, "id", within),
-            id_period=within,
-            volatile=left_out,
-        ),
-    )
+    return kit.declared_options.by_signature(given, kit.key_pair_options.signed_scheme(given))

@@ -65,6 +65,7 @@ from hookonce.providers.kit.handshakes import (
     authentic_body,
     echo,
     echo_header,
+    hands_out_a_secret,
     json_reply,
     proof,
     query_parameter,

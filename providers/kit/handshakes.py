@@ -21,6 +21,7 @@ from hookonce.providers.kit.reading.bodies import json_body
 _PLAIN: Final = re.compile(r"[\x20-\x7e]{1,2000}")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/=_-]{1,200}")
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _MAX_PARAMETERS: Final = 100
 _MAX_CHALLENGE_LENGTH: Final = 1000
 _MAX_PROBE_BYTES: Final = 64 * 1024
@@ -88,6 +89,19 @@ def subscribed(delivery: Delivery, tokens: Sequence[str]) -> Reply | None:
 def answer_head(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Return a handshake for senders that ask by HEAD whether there is anybody at the URL."""
     return Reply() if delivery.method == "HEAD" else None
+
+
+def hands_out_a_secret(header: str, *, beside: str) -> Callable[[Delivery, Sequence[str]], Reply | None]:
+    """Return a handshake for senders that hand out their secret in `header`, in a POST without a signature `beside`."""
+
+    def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+        """Give a handed-out secret back, and say it unless it is known; None for anything else."""
+        given = delivery.headers.get(header, "")
+        if delivery.method != "POST" or beside in delivery.headers or not _SECRET.fullmatch(given):
+            return None
+        return Reply(headers={header.title(): given}, secret=None if given in secrets else given)
+
+    return handshake
 
 
 def echo(text: str | None) -> Reply | None:

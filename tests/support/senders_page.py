@@ -35,6 +35,25 @@ OPTIONS = {
     "signed": {"algorithm": "ed25519", "header": "x-signature", **PARTNER},
     "token": {"in": "bearer", **PARTNER},
 }
+KNOWN_AS = {
+    "aws_sns": "amazon_sns",
+    "bridge_xyz": "bridge",
+    "chargebee_billing": "chargebee",
+    "claude": "anthropic_managed_agents",
+    "coinbase": "coinbase_commerce",
+    "commercelayer": "commerce_layer",
+    "customerio": "customer_io",
+    "facebook": "meta",
+    "frontapp": "front",
+    "gemini": "google_gemini",
+    "paddle": "paddle_billing",
+    "sendgrid": "twilio_sendgrid_events",
+    "shipbob": "standard_webhooks",
+    "twitter": "x_twitter",
+    "wechat": "wechat_pay",
+    "whatsapp": "meta",
+}
+"""Names that others, Hookdeck's list of source types among them, have for senders of another name here."""
 COLUMNS = (
     "sender",
     "what is verified",
@@ -193,7 +212,10 @@ def left_out() -> str:
     reasons = [(path.stem, " ".join(path.read_text().split())) for path in sorted(LEFT_OUT.glob("*.txt"))]
     if not reasons:
         return ""
-    why = "A wrong module is worse than none: of these, something that decides authenticity is not known."
+    why = (
+        "A wrong module is worse than none: of these, something that decides authenticity is not known, or no option\n"
+        "says it. With the sender's page and a delivery at hand, [write one](adding-a-provider.md)."
+    )
     return f"\n## Left out\n\n{why}\n\n" + table(
         ("sender", "why"), [(f"`{name}`", reason) for name, reason in reasons]
     )
@@ -213,11 +235,17 @@ def without_a_module() -> str:
     return f"\n## Declared\n\n{why}\n\n" + table(("sender", "signs", "known from", "in its source"), rows)
 
 
+def known_as() -> str:
+    """Say which senders are here under another name."""
+    said = ", ".join(f"`{other}` is `{name}`" for other, name in sorted(KNOWN_AS.items()))
+    return f"\n## By another name\n\n{said}.\n"
+
+
 def page() -> str:
     """Write docs/providers.md."""
     known = names()
     rows = table(COLUMNS, [row(name) for name in known])
-    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{without_a_module()}{left_out()}"
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{without_a_module()}{known_as()}{left_out()}"
 
 
 def readme_part() -> str:

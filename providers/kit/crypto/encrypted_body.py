@@ -5,9 +5,11 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from hookonce.providers import Delivery, Rejected
@@ -15,6 +17,8 @@ from hookonce.providers.kit.crypto.secret_keys import keys_of
 from hookonce.providers.kit.reading.bodies import json_body
 
 _BLOCK: Final = 16
+RESOURCE_KEY: Final = 32
+"""Bytes of the key that `decrypt_resource` takes."""
 
 
 def decrypt_json(delivery: Delivery, secrets: Sequence[str], name: str) -> Delivery:
@@ -46,3 +50,27 @@ def _decrypted(encrypted: bytes, key: bytes) -> bytes | None:
     except (ValueError, RecursionError):
         return None
     return plain
+
+
+def decrypt_resource(delivery: Delivery, keys: Sequence[str]) -> Delivery:
+    """`delivery` with what is encrypted as `resource` of its body in that place.
+
+    The cipher is AES-256-GCM; nonce and associated data stand beside it. As it is, if there is nothing to decrypt or
+    no key fits.
+    """
+    try:
+        data = json_body(delivery)
+        opened = next(filter(None, (_opened(data["resource"], key.encode()) for key in keys)))
+    except (Rejected, LookupError, AttributeError, TypeError, ValueError, StopIteration):
+        return delivery
+    return replace(delivery, body=json.dumps({**data, "resource": opened}).encode(), readings={})
+
+
+def _opened(sealed: Any, key: bytes) -> Any:  # noqa: ANN401  any JSON
+    if len(key) != RESOURCE_KEY:
+        return None
+    try:
+        nonce, text = sealed["nonce"].encode(), b64decode(sealed["ciphertext"], validate=True)
+        return json.loads(AESGCM(key).decrypt(nonce, text, sealed.get("associated_data", "").encode()))
+    except (InvalidTag, RecursionError):
+        return None

@@ -1,14 +1,13 @@
 """The option `challenge`: a sender's question whether there is anybody at the URL, and where its text goes back."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.providers.kit.events.fields import EventView, Extractor, text_or_none
 from hookonce.providers.kit.handshakes import echo, echo_header, json_reply, query_parameter, unsigned_probe
 from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.registry.options import Options
-from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Handshake
 
 _EXPECTED: Final = "expected 'query:name', 'header:Name' or '$.path'"
@@ -16,11 +15,18 @@ _MAX_LENGTH: Final = 1000
 _Answer = Callable[[Delivery], Reply | None]
 
 
-def challenge(given: Options, name: str, event_id: Extractor | None, scheme: Token) -> Handshake | None:
+class Authentic(Protocol):
+    """A scheme that tells what is authentic without a clock."""
+
+    def authentic(self, delivery: Delivery, secrets: Sequence[str]) -> object:
+        """Raises: Rejected."""
+
+
+def challenge(given: Options, name: str, event_id: Extractor | None, scheme: Authentic) -> Handshake | None:
     """Return the handshake that the option tells, None if it is not given.
 
     A body that has an `event_id` is an event, whatever else is in it; without such a place only a body that
-    holds the challenge and nothing else is a question. A caller need not bring the token, but no wrong one.
+    holds the challenge and nothing else is a question. A caller need not prove anything, but must not try and fail.
     """
     answer = _answer(given, name, event_id)
     return _unless_forged(scheme, answer) if answer else None
@@ -45,7 +51,7 @@ def _answer(given: Options, name: str, event_id: Extractor | None) -> _Answer | 
     return lambda delivery: _from_body(delivery, steps, event_id)
 
 
-def _unless_forged(scheme: Token, answer: _Answer) -> Handshake:
+def _unless_forged(scheme: Authentic, answer: _Answer) -> Handshake:
     def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
         try:
             scheme.authentic(delivery, secrets)

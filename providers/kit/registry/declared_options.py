@@ -6,22 +6,35 @@ Each function takes its options from `Options`, which keeps the mistakes.
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hookonce.providers.kit.crypto.secret_keys import CODECS
 from hookonce.providers.kit.crypto.signature_text import ENCODINGS
-from hookonce.providers.kit.events.declare import one_event
-from hookonce.providers.kit.events.fields import Extractor, body_digest, field, fixed, header, query
+from hookonce.providers.kit.events.declare import many_events, one_event
+from hookonce.providers.kit.events.fields import (
+    Extractor,
+    body_digest,
+    data_digest,
+    field,
+    fixed,
+    header,
+    query,
+)
 from hookonce.providers.kit.events.identity import BODY, RECEIPT, Identity, told_apart_by
 from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.reading.bodies import any_body
+from hookonce.providers.kit.registry.challenge_option import challenge
 from hookonce.providers.kit.registry.options import Options
 from hookonce.providers.kit.schemes.hmac_signature import HASHES, Hmac
 from hookonce.providers.kit.schemes.shared_token import Token
+from hookonce.providers.kit.sender import Configured, Sender
 from hookonce.providers.kit.signing.message_template import signs_body
 from hookonce.providers.kit.signing.timestamps import TOLERANCE, UNITS, Timestamp
 from hookonce.providers.kit.signing.verdict import Sign, signer
+
+if TYPE_CHECKING:  # the library's half that takes long to import
+    from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 _PLACES: Final[dict[str, Callable[[str], Extractor]]] = {"header": header, "query": query, "fixed": fixed}
 _EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fixed:text'"
@@ -61,6 +74,41 @@ _WHERE_EXPECTED: Final = (
 )
 _NOWHERE: Final = fixed("")
 _URL: Final = re.compile(r"[!-~]{1,1000}")
+
+
+def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
+    """Return the provider of a source whose sender signs, with a secret or a private key.
+
+    Raises: ValueError listing every mistake.
+    """
+    template, left_out = str(scheme.signed), volatile(given, "volatile")
+    items, within = given.text("items", ""), period(given, "period")
+    whole_id = data_digest(*left_out) if items else body_digest(*left_out)
+    places: dict[str, Any] = {
+        "id": (id_at := id_place(given, "id", whole_id)),
+        "type": place(given, "type"),
+        "account": place_or_none(given, "account"),
+        "occurred_at": place_or_none(given, "occurred_at"),
+    }
+    told = str(given.take("id"))
+    handshake = challenge(given, "challenge", None if told == "fingerprint" else id_at, scheme)
+    expect_ids_that_differ(given, "id", within)
+    given.done()
+    return Configured(
+        sign=signer(scheme.sign, event_id=header_named(told), type=header_named(str(given.take("type")))),
+        events=many_events(items=items, **places) if items else one_event(read=any_body, **places),
+        sender=Sender(
+            scheme=scheme,
+            id_is_signed=id_is_covered(told, template),
+            signed_message=scheme.signed_message if "{params}" in template else None,
+            signs_url="{url}" in template,
+            retry_horizon="whoever sends decides",
+            identity=identity(given, "id", within, items),
+            id_period=within,
+            volatile=left_out,
+            handshake=handshake,
+        ),
+    )
 
 
 def hmac_scheme(given: Options) -> Hmac:
@@ -180,17 +228,6 @@ def https_url(given: Options, name: str) -> str:
     return url
 
 
-def events(given: Options, left_out: tuple[str, ...]) -> one_event:
-    """Return the events of a source whose options say where all is; a fingerprint is taken without `left_out`."""
-    return one_event(
-        id=id_place(given, "id", body_digest(*left_out)),
-        type=place(given, "type"),
-        account=place_or_none(given, "account"),
-        occurred_at=place_or_none(given, "occurred_at"),
-        read=any_body,
-    )
-
-
 def signer_of(sign: Sign, options: Mapping[str, Any]) -> Sign:
     """Have `sign` add the id and the type, where the options name headers for them."""
     return signer(sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
@@ -252,7 +289,7 @@ def reason_for_one_id(told: str, proof: str = "") -> str:
     return ""
 
 
-def identity(given: Options, name: str, within: timedelta | None) -> Identity:
+def identity(given: Options, name: str, within: timedelta | None, items: str = "") -> Identity:
     """Return how events are told apart whose id is at the place that `id_place` reads, and when they came `within`."""
     told = str(given.take(name))
     if within:
@@ -261,7 +298,7 @@ def identity(given: Options, name: str, within: timedelta | None) -> Identity:
     if kind in {"header", "query", "claim"} and rest:
         return told_apart_by(f"{kind} {rest.lower() if kind == 'header' else rest}")
     if told.startswith("$"):
-        return told_apart_by(told)
+        return told_apart_by(f"{items}[*]{told[1:]}" if items else told)
     return told_apart_by(
         BODY, because="the source's options say that the body, or a fixed text, is the event"
     )

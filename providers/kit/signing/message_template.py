@@ -1,7 +1,7 @@
 """What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
 
 `{params}` is a form's fields without any separator, each name followed by its value, sorted by both, what
-comes twice only once.
+comes twice only once. `{path}` is our URL without scheme and host, and `{sha256}` the body's SHA-256, in hex.
 
 Parsed once when the provider is loaded. Everything outside the braces is signed as it stands; a doubled brace
 is one brace.
@@ -9,7 +9,9 @@ is one brace.
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.reading.bodies import form_pairs, header_of, octets
@@ -19,15 +21,17 @@ Part = Callable[[Delivery, bytes], bytes]
 Template = Callable[[Delivery, bytes], bytes]
 """From a delivery and its signed time (as sent) to the signed bytes."""
 
-_HOLE: Final = re.compile(r"\{\{|\}\}|\{([a-z]+)(?::([A-Za-z0-9-]+))?\}")
+_HOLE: Final = re.compile(r"\{\{|\}\}|\{([a-z0-9]+)(?::([A-Za-z0-9-]+))?\}")
 _PARTS: Final[dict[str, Part]] = {
     "body": lambda delivery, _: delivery.body,
     "timestamp": lambda _, timestamp: timestamp,
     "url": lambda delivery, _: delivery.url.encode("utf-8", "surrogatepass"),
+    "path": lambda delivery, _: _path(delivery.url).encode("utf-8", "surrogatepass"),
     "params": lambda delivery, _: _params(delivery),
+    "sha256": lambda delivery, _: sha256(delivery.body).hexdigest().encode(),
     "method": lambda delivery, _: delivery.method.encode("utf-8", "surrogatepass"),
 }
-_KNOWN: Final = "{body}, {params}, {timestamp}, {url}, {method} or {header:name}"
+_KNOWN: Final = "{body}, {sha256}, {params}, {timestamp}, {url}, {path}, {method} or {header:name}"
 
 
 def template(text: str) -> Template:
@@ -43,7 +47,7 @@ def template(text: str) -> Template:
 
 def signs_body(text: str) -> bool:
     """Whether what a template makes covers the body."""
-    return any(hole[1] in {"body", "params"} for hole in _HOLE.finditer(text))
+    return any(hole[1] in {"body", "params", "sha256"} for hole in _HOLE.finditer(text))
 
 
 def _parts(text: str) -> list[Part]:
@@ -69,6 +73,10 @@ def _part(hole: re.Match[str]) -> Part:
         return _PARTS[name]
     msg = f"{hole[0]!r} is not something that is signed, expected {_KNOWN}"
     raise ValueError(msg)
+
+
+def _path(url: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(scheme="", netloc="", fragment=""))
 
 
 def _params(delivery: Delivery) -> bytes:
