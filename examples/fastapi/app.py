@@ -12,7 +12,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 import hookonce.fastapi  # hookonce
 
-engine = create_async_engine(os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg:", 1))
+DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql:///shop")
+engine = create_async_engine(DATABASE_URL.replace("postgresql:", "postgresql+psycopg:", 1))
 
 
 @asynccontextmanager

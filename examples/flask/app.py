@@ -8,9 +8,8 @@ from models import Payment, db
 import hookonce.flask  # hookonce
 
 app = Flask(__name__)
-app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"].replace(
-    "postgresql:", "postgresql+psycopg:", 1
-)
+DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql:///shop")
+app.config["SQLALCHEMY_DATABASE_URI"] = DATABASE_URL.replace("postgresql:", "postgresql+psycopg:", 1)
 db.init_app(app)
 
 hookonce.flask.mount(app)  # hookonce

@@ -10,8 +10,8 @@ from typing import Any
 
 from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
-from hookonce.receiver.web.hooks import DeliveryEndpoint
 from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.mounted import Endpoint
 from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
@@ -31,7 +31,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class AsgiEndpoint:
     """The ASGI application of what is under `at`, for an application that mounts it there."""
 
-    def __init__(self, endpoint: DeliveryEndpoint, at: str) -> None:
+    def __init__(self, endpoint: Endpoint, at: str) -> None:
         self._endpoint = endpoint
         self._at = at
         self._askers = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking")

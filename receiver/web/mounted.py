@@ -9,13 +9,17 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.intake.pipeline import Intake, utc_now
 from hookonce.receiver.intake.waits import Waits
+from hookonce.receiver.logs import limited
 from hookonce.receiver.web.client_address import Network
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
 from hookonce.receiver.web.request import Request
-from hookonce.receiver.web.response import Headers, Response, StartResponse
+from hookonce.receiver.web.response import Headers, Response, StartResponse, problem
+
+log = limited(__name__)
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -35,11 +39,8 @@ def intake_class(settings: Settings) -> type[Intake]:
 def endpoint(at: str = PREFIX, clock: Callable[[], datetime] = utc_now) -> DeliveryEndpoint:
     """Return the endpoint that the environment and hookonce.toml describe, for paths that begin with `at`.
 
-    It opens connections with the first delivery, so after any fork. Raises `ConfigError`, and `ValueError` for an
-    `at` without a slash at both ends.
+    It opens connections with the first delivery, so after any fork. Raises `ConfigError`.
     """
-    if not (at.startswith("/") and at.endswith("/")):
-        raise ValueError(f"at={at!r}: expected a path with a slash at both ends, as in '{PREFIX}'")
     settings = load_settings()
     require_servers(settings)
     return DeliveryEndpoint(settings, intake_class(settings)(settings, clock), at)
@@ -53,6 +54,41 @@ class Endpoint(Protocol):
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
+
+
+class WithoutServers:
+    """Stands for the endpoint where no server is named: every delivery gets 503, so its sender tries again."""
+
+    def __init__(self, missing: ConfigError) -> None:
+        self._missing = "; ".join(missing.mistakes)
+
+    async def answer(self, request: Request, waits: Waits) -> Response:  # noqa: ARG002  as any endpoint
+        """Say in the log what is missing."""
+        return self._refuse()
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Say in the log what is missing (PEP 3333)."""
+        return self._refuse().send(environ["REQUEST_METHOD"], start_response)
+
+    def _refuse(self) -> Response:
+        log.error("a delivery can't be taken in: %s", self._missing)
+        return problem(503, "ledger_unavailable", close=True)
+
+
+def guest(at: str = PREFIX) -> Endpoint:
+    """Return `endpoint(at)` for somebody else's application; where no server is named, one that answers 503.
+
+    For such an application is also imported by its tests and its migrations, and while an image is built. Raises
+    `ConfigError`, and `ValueError` for an `at` without a slash at both ends.
+    """
+    if not (at.startswith("/") and at.endswith("/")):
+        raise ValueError(f"at={at!r}: expected a path with a slash at both ends, as in '{PREFIX}'")
+    settings = load_settings(need_secrets=False)
+    try:
+        require_servers(settings)
+    except ConfigError as missing:
+        return WithoutServers(missing)
+    return endpoint(at)
 
 
 class FrontDoor:

@@ -30,6 +30,7 @@ PURE_PLACES = (
     "docs/test_senders_page.py",
     "docs/test_three_tasks.py",
     "docs/test_tunnels_page.py",
+    "frameworks/test_without_servers.py",
     "http/test_fuzz_providers.py",
     "http/test_reference.py",
     "idempotency/test_fingerprint.py",
