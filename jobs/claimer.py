@@ -24,8 +24,7 @@ from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.jobs.plan import Room as Capacity
+from hookonce.jobs.plan import EVERYTHING, Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.config.settings import Settings
@@ -211,9 +210,7 @@ class Claimer:
 
     # Claims
 
-    def _claim(
-        self, ids: Collection[int] | None, capacity: Capacity, until: float, *, at_once: int = 1
-    ) -> Claim:
+    def _claim(self, ids: Collection[int] | None, room: Room, until: float, *, at_once: int = 1) -> Claim:
         """Claim due runs into the buffer, those of events `ids` or any; note what else the ledger says.
 
         The runs may be started until then, by the monotonic clock.
@@ -226,9 +223,7 @@ class Claimer:
         try:
             claim = claims.claim(
                 self._executor.idle_ledger,
-                Plan(self.registry, capacity),
-                self.registry.matching,
-                room=capacity,
+                Plan(self.registry, room),
                 ids=None if ids is None else list(ids),
                 limit=CLAIM_BATCH,
                 cursor=self._cursor,
@@ -249,9 +244,7 @@ class Claimer:
 
     def _claim_suspect(self) -> ClaimedRun | None:
         """Claim a suspect, to be run with nothing beside it."""
-        run = claims.claim_suspect(
-            self._executor.idle_ledger, Plan(self.registry), self.registry.matching, self._names
-        )
+        run = claims.claim_suspect(self._executor.idle_ledger, Plan(self.registry), self._names)
         self._hold([run] if run else [])
         return run
 

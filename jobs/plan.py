@@ -30,7 +30,7 @@ class Room(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many of them may be under way at once; asked for when all has been decided."""
+        """How many of them may be under way at once."""
         ...
 
     def lanes(self, handlers: Sequence[str]) -> Sequence[int | None]:
@@ -58,11 +58,17 @@ class _Run(NamedTuple):
 
 
 class Plan:
-    """The plan of one claim; without `room` it is of a suspect, which is run alone."""
+    """The plan of one claim, as `decisions.Decide` asks for it; without `room` of a suspect, which is run alone."""
 
     def __init__(self, handlers: Handlers, room: Room | None = None) -> None:
+        self.takers = handlers.matching
         self._handlers = handlers
         self._room = room
+
+    @property
+    def slots(self) -> int:
+        """How many of what is leased may be under way at once, all having been decided."""
+        return 1 if self._room is None else self._room.slots
 
     def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
@@ -83,7 +89,7 @@ class Plan:
         if row.handler is not None:
             return [_Run(row, row.n, row.handler, self._handlers.named(row.handler))]
         event = row.event
-        takers = self._handlers.matching(event.source, event.provider, event.type)
+        takers = self.takers(event.source, event.provider, event.type)
         if not takers:
             return [_Run(row, row.n, "", None)]
         return [_Run(row, row.n + number, each.name, each) for number, each in enumerate(takers)]

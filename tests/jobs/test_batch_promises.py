@@ -162,7 +162,7 @@ def hides_nothing_that_is_behind_it(inbox):
     ids = inbox.deliver(*names(3), type="track")
     inbox.deliver("slow", type="slow")
     room = OneAtATime(inbox.registry, quick_first=True)
-    claim = claims.claim(inbox.connection, Plan(inbox.registry, room), inbox.registry.matching, room=room)
+    claim = claims.claim(inbox.connection, Plan(inbox.registry, room))
     assert [run.event.event_id for run in claim.runs] == ["slow"]
     assert {name: sorted(found) for name, found in claim.batchable.items()} == {"handler": ids}
 

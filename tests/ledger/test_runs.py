@@ -390,7 +390,7 @@ def test_claim_leaves_what_there_is_no_room_for_to_others(connection, stored):
     stored("a", "b")
     planner, room = Planner(Plan("h")), OneOnly(1)
 
-    claimed = claims.claim(connection, ClaimPlan(planner, room), planner.matching, room=room)
+    claimed = claims.claim(connection, ClaimPlan(planner, room))
 
     assert [run.event.event_id for run in claimed.runs] == ["a"]
     assert claimed.is_more
@@ -405,7 +405,7 @@ def test_run_that_is_left_of_an_event_met_first_is_claimed_once(connection, stor
     stored("a")
     planner, room = Planner(Plan("first"), Plan("second")), SecondOnly(1)
 
-    claimed = claims.claim(connection, ClaimPlan(planner, room), planner.matching, room=room)
+    claimed = claims.claim(connection, ClaimPlan(planner, room))
 
     assert [run.handler for run in claimed.runs] == ["second"]
     assert [run.handler for run in claim(connection, "first", "second").runs] == ["first"]

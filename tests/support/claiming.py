@@ -21,8 +21,7 @@ class Room:
 
 def claim(connection, handlers, *, slots=1, **options):
     """Claim what is due for the handlers of a worker: a `Registry`, or what does as one."""
-    room = Room(slots)
-    return claims.claim(connection, Plan(handlers, room), handlers.matching, room=room, **options)
+    return claims.claim(connection, Plan(handlers, Room(slots)), **options)
 
 
 def end(connection, run, result):
@@ -38,7 +37,7 @@ def end(connection, run, result):
 def claim_suspect(connection, handlers):
     """Claim a suspect, to be run alone, and begin it."""
     names = [plan.name for plan in handlers]
-    run = claims.claim_suspect(connection, Plan(handlers), handlers.matching, names)
+    run = claims.claim_suspect(connection, Plan(handlers), names)
     if run is not None:
         leases.note_start(connection, run)
     return run

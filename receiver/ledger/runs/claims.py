@@ -8,11 +8,10 @@ limits, pauses.
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
 
 import psycopg
 
@@ -31,13 +30,6 @@ log = logging.getLogger(__name__)
 
 _LOOK = 1000
 """Due rows that are looked at to tell whether there is anything to do."""
-
-
-class Room(Protocol):
-    """How many runs of a claim may be under way at once: `slots`, to be asked for when all has been decided."""
-
-    @property
-    def slots(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +124,10 @@ SUSPECT_PAUSE = timedelta(seconds=5)
 """How long a suspect waits whose limit is full; others wait for a place, but it must stay what it is."""
 
 
-class Named(Protocol):
-    """A handler."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-
-Takers = Callable[[str, str, str], Sequence[Named]]
-"""Gives the handlers that take a source, provider and type."""
-
-
-def claim(  # noqa: PLR0913  all but three by keyword
+def claim(  # noqa: PLR0913  all but two by keyword
     connection: psycopg.Connection,
     decide: Decide,
-    takers: Takers,
     *,
-    room: Room,
     ids: Sequence[int] | None = None,
     limit: int = 50,
     cursor: DueCursor | None = None,
@@ -157,9 +136,9 @@ def claim(  # noqa: PLR0913  all but three by keyword
 ) -> Claim:
     """Lease due runs (of events `ids`, or any); committed.
 
-    Without `ids`, `cursor` says where to look, and is told what was found. `takers` gives the handlers that take a
-    source, provider and type. `at_once`: how many runs of a handler that is limited to a number at once this worker can
-    have under way. `finished`: claims of this worker that are over, to be forgotten.
+    Without `ids`, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a handler that
+    is limited to a number at once this worker can have under way. `finished`: claims of this worker that are over, to
+    be forgotten.
     """
     cursor = cursor or DueCursor()
     with plans.claiming(connection):
@@ -169,10 +148,10 @@ def claim(  # noqa: PLR0913  all but three by keyword
         due, odd = due_rows.locked(connection, ids, limit, cursor)
         paused = paused_of(pauses.fetchall())
         if odd:
-            _bury(connection, takers, odd)
+            _bury(connection, decide, odd)
         planned = _with_pauses(connection, decide, due, paused)
         runs, waiting = _leased(connection, planned, at_once)
-        write(connection, planned, runs, waiting, slots=room.slots)
+        write(connection, planned, runs, waiting, slots=decide.slots)
         if runs:
             reach("run.leased")
     _report(planned)
@@ -192,7 +171,7 @@ def claim(  # noqa: PLR0913  all but three by keyword
 
 
 def claim_suspect(
-    connection: psycopg.Connection, decide: Decide, takers: Takers, handlers: Sequence[str]
+    connection: psycopg.Connection, decide: Decide, handlers: Sequence[str]
 ) -> ClaimedRun | None:
     """Lease a suspect of these handlers, to be run with nothing beside it; its start is counted. Committed."""
     with plans.claiming(connection):
@@ -200,14 +179,14 @@ def claim_suspect(
         due, odd = due_rows.suspect(connection, handlers)
         paused = paused_of(pauses.fetchall())
         if odd:
-            _bury(connection, takers, odd)
+            _bury(connection, decide, odd)
         planned = decide(due, paused)
         runs, held = _leased(connection, planned, 1, is_alone=True)
         waiting = [
             each._replace(waits=Waits.SUSPECT, delay=SUSPECT_PAUSE if each.delay is None else each.delay)
             for each in held
         ]
-        write(connection, planned, runs, waiting, slots=1, is_alone=True)
+        write(connection, planned, runs, waiting, slots=decide.slots, is_alone=True)
         if runs:
             reach("run.leased")
     return runs[0] if runs else None
@@ -341,7 +320,7 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _bury(connection: psycopg.Connection, takers: Takers, events: Sequence[int]) -> None:
+def _bury(connection: psycopg.Connection, decide: Decide, events: Sequence[int]) -> None:
     """End the runs of events that can't be read as dead, each with one attempt: the others must go on.
 
     An event that nobody takes is ignored all the same.
@@ -356,7 +335,7 @@ def _bury(connection: psycopg.Connection, takers: Takers, events: Sequence[int])
             for name in (
                 [run.handler]
                 if run.handler is not None
-                else [handler.name for handler in takers(run.source, run.provider, run.type)]
+                else [handler.name for handler in decide.takers(run.source, run.provider, run.type)]
             )
         ]
         if not dead:

@@ -1,10 +1,10 @@
 """What a worker decides on each due run that a claim has locked, and what it is told for that; no SQL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from hookonce.receiver.ledger.runs.claimed import QueuedRun
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
@@ -61,5 +61,25 @@ class PlannedRun(NamedTuple):
         return (self.row.event.id, self.n)
 
 
-Decide = Callable[[Sequence[QueuedRun], Paused], Sequence[PlannedRun]]
-"""Decides on each run of due rows, in their order; a row that nobody takes gives one that is ignored."""
+class Named(Protocol):
+    """A handler."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+class Decide(Protocol):
+    """What a worker decides on the due rows of one claim."""
+
+    def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
+        """Decide on each run of the rows, in their order; a row that nobody takes gives one that is ignored."""
+        ...
+
+    @property
+    def slots(self) -> int:
+        """How many of what is leased may be under way at once; asked for when all has been decided."""
+        ...
+
+    def takers(self, source: str, provider: str, type: str) -> Sequence[Named]:  # noqa: A002
+        """Return the handlers that take such an event."""
+        ...

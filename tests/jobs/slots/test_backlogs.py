@@ -27,8 +27,7 @@ SELECT id, received_at, source, type, now() + interval '1 h' FROM later
 
 
 def claimed(inbox, cursor):
-    plan, takers = Plan(inbox.registry, EVERYTHING), inbox.registry.matching
-    return claims.claim(inbox.connection, plan, takers, room=EVERYTHING, cursor=cursor)
+    return claims.claim(inbox.connection, Plan(inbox.registry, EVERYTHING), cursor=cursor)
 
 
 def names(count):

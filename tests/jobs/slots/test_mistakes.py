@@ -37,13 +37,12 @@ def die(inbox):
 
 
 def claim(inbox):
-    takers = inbox.registry.matching
-    return claims.claim(inbox.connection, Plan(inbox.registry, EVERYTHING), takers, room=EVERYTHING).runs
+    return claims.claim(inbox.connection, Plan(inbox.registry, EVERYTHING)).runs
 
 
 def claim_suspect(inbox):
     plan = Plan(inbox.registry)
-    run = claims.claim_suspect(inbox.connection, plan, inbox.registry.matching, ["plain"])
+    run = claims.claim_suspect(inbox.connection, plan, ["plain"])
     if run is not None:
         leases.note_start(inbox.connection, run)
     return run

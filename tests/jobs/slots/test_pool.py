@@ -134,8 +134,7 @@ def test_sibling_without_capacity_is_left_for_another_worker(inbox):
 
     def claimed():
         capacity = ClaimCapacity(inbox.registry, slots=4, slow=1, tried=())
-        plan, takers = Plan(inbox.registry, capacity), inbox.registry.matching
-        claim = claims.claim(inbox.connection, plan, takers, room=capacity)
+        claim = claims.claim(inbox.connection, Plan(inbox.registry, capacity))
         return [(run.handler, run.attempt) for run in claim.runs], claim.is_more
 
     assert claimed() == ([("first", 1)], True)

@@ -9,25 +9,24 @@ import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, takeover
+from tests.support.claiming import Room
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60
-FOUR_SLOTS = SimpleNamespace(slots=4)
 SHORT = timedelta(seconds=0.5)
 HOUR = timedelta(hours=1)
 WORKER = [sys.executable, "-m", "hookonce.receiver.cli", "worker"]
@@ -93,8 +92,8 @@ def suspects(inbox):
     def make(**ids):
         for type_, names in ids.items():
             inbox.deliver(*names, type=type_)
-        plan = Plan(inbox.registry, EVERYTHING)
-        claims.claim(inbox.connection, plan, inbox.registry.matching, room=FOUR_SLOTS)
+        plan = Plan(inbox.registry, Room(4))
+        claims.claim(inbox.connection, plan)
         inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
         takeover.take_over(inbox.connection)
         assert parked(inbox) == {("suspect", 0)}
