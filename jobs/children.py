@@ -28,6 +28,7 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.processes.collector import FOR_HANDLERS, calm_collector
 from hookonce.receiver.processes.introduction import introduce, named
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
 
@@ -112,6 +113,7 @@ def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None
     """Be one worker until stopped, the next after whoever wrote at `place`."""
     if place:
         claimer.come_after(LastClaims(place))
+    calm_collector(FOR_HANDLERS)
     work(claimer, settings.redis_url)
     status = claimer.finish()
     if isinstance(claimer, Pool):

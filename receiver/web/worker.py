@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import ctypes
 import errno
-import gc
 import os
 import resource
 import signal
@@ -31,6 +30,7 @@ from gunicorn.workers.base import Worker
 
 from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.collector import calm_collector
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
 from hookonce.receiver.web.http.clients import Clients
@@ -45,8 +45,6 @@ from hookonce.receiver.web.mounted import Endpoint, door_of
 
 log = limited(__name__)
 
-COLLECTOR_THRESHOLDS = (50_000, 20, 100)
-"""When Python looks for cycles among its objects: after so many new ones, and how seldom among older ones."""
 MMAP_THRESHOLD = 256 * 1024
 """Bytes of an allocation from which on it is a mapping of its own, which goes back to the system when it is freed."""
 SWITCH_INTERVAL = timedelta(milliseconds=1)
@@ -62,18 +60,6 @@ _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
 _OWN_FILES = 500  # open files that are no client's
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-
-
-def calm_collector() -> None:
-    """Keep the collector of cycles from going through what lives as long as the process, and from doing it often.
-
-    Unlike the count of references, which frees nearly all that a request leaves, it walks over objects that are in
-    use. By default it does so after every 700 new ones: a parsed megabyte of `[[],[],…]` is walked over dozens of
-    times while it grows, which is nine tenths of its cost, and anybody may send one.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def return_large_memory() -> None:

@@ -7,28 +7,29 @@ import pytest
 from gunicorn.config import KNOWN_SETTINGS, Config
 
 from hookonce.receiver.config.concurrency import processes
+from hookonce.receiver.processes import collector
 from hookonce.receiver.web import gunicorn_conf
 from hookonce.receiver.web.gevent_worker import GeventWorker
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
-from hookonce.receiver.web.worker import COLLECTOR_THRESHOLDS, LoopWorker
+from hookonce.receiver.web.worker import LoopWorker
 
 
 @pytest.fixture
-def collector():
+def as_before():
     before = gc.get_threshold()
     yield
     gc.unfreeze()
     gc.set_threshold(*before)
 
 
-@pytest.mark.usefixtures("collector")
+@pytest.mark.usefixtures("as_before")
 def test_worker_leaves_what_it_has_loaded_to_no_collector():
     worker = LoopWorker.__new__(LoopWorker)
     worker.cfg, worker.app = Config(), SimpleNamespace(wsgi=lambda: None)
 
     worker.load_wsgi()
 
-    assert gc.get_threshold() == COLLECTOR_THRESHOLDS
+    assert gc.get_threshold() == collector.THRESHOLDS
     assert gc.get_freeze_count() > 0
 
 
