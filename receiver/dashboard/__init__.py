@@ -6,11 +6,12 @@ by `sign_in_throttle`, and `sessions` remembers who is in. The pages:
 - `overview`, made of a `stacked_chart` and `alert_links`
 - `find`, the field on top; `events`, the list, of which `event_selection` replays several
 - `event_page`
-- `dead_letters`, `bulk_replay`
+- `issues`, `bulk_replay`
+- `lists`: alerts, stopped steps, commands, bulk replays, audit, limits
 - `rejected`, `reverify`
 - `source_pages`
 - `handlers`
 
-What they are made of: `event_form` reads a filter, `charts` draws bars, `redis_status` asks Redis, and
-`template_filters` writes values.
+`tabs` says which of them stand on top. What they are made of: `event_form` reads a filter, `charts` draws bars,
+`redis_status` asks Redis, and `template_filters` writes values.
 """

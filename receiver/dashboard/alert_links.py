@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from flask import url_for
 
+from hookonce.receiver.desk.history import Alert as ShownAlert
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -19,7 +20,7 @@ class _Way(NamedTuple):
 
 
 _WAYS: Final[Mapping[str, _Way]] = {
-    "dead_runs": _Way("admin.events", "See the errors, fix the cause, replay", {"status": EventStatus.DEAD}),
+    "dead_runs": _Way("admin.issues", "See the issues, fix the cause, replay"),
     "retried_for": _Way(
         "admin.events",
         "See the events being retried and their errors",
@@ -29,13 +30,13 @@ _WAYS: Final[Mapping[str, _Way]] = {
     "conflicts": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
     "duplicates": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
     "oldest_due": _Way("admin.handlers", "See what handlers wait for, start more workers"),
-    "breaker_open": _Way("admin.handlers", "See its error, fix the cause, resume it"),
+    "breaker_open": _Way("admin.limits", "See its error, fix the cause, resume it"),
     "lost_leases": _Way("admin.handlers", "See which handlers are slow, give workers time to finish"),
 }
 _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")
 
 
-def alert_link(alert: Alert) -> tuple[str, str]:
+def alert_link(alert: Alert | ShownAlert) -> tuple[str, str]:
     """Return an address and what to do there."""
     if alert.kind == "source_silent":
         return url_for("admin.source", name=alert.subject), "See the source, check the URL at its sender"

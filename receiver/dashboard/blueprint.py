@@ -31,11 +31,14 @@ from hookonce.providers import Reason, Rejected
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard.sessions import Session, Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle
+from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused
+from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import dashboard_sessions
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
+from hookonce.receiver.redis.workers import notify
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 
 log = limited(__name__)
@@ -58,6 +61,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_REFUSED = {NotFound: 404, Conflict: 409}
+_TITLES = {404: "Not found", 409: "That can't be done now", 503: "That can't be done here"}
 _OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
 
 admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
@@ -92,6 +97,15 @@ class DashboardContext:
                 yield connection
         finally:
             self.connection_slots.release()
+
+    @contextmanager
+    def desk(self) -> Iterator[Desk]:
+        """Ask the desk on a connection of `ledger`, for who makes this request; workers hear of what is due."""
+        with self.ledger() as connection:
+            desk = Desk(self.settings, connection, actor(), intake=self.intake)
+            yield desk
+        if desk.notifies_workers:
+            notify(self.settings.redis_url)
 
 
 def context() -> DashboardContext:
@@ -185,6 +199,12 @@ def _http_error(error: HTTPException) -> tuple[str, int] | HTTPException:
     if error.code is None or error.code < 400:  # noqa: PLR2004  a redirect
         return error
     return _error_page(error.code, error.name, error.description or "")
+
+
+@admin.errorhandler(Refused)
+def _refused(error: Refused) -> tuple[str, int]:
+    status = next((status for kind, status in _REFUSED.items() if isinstance(error, kind)), 503)
+    return _error_page(status, _TITLES[status], f"{error}.")
 
 
 @admin.errorhandler(psycopg.errors.QueryCanceled)

@@ -22,6 +22,7 @@ FIELDS = (
     "until",
     "handler",
     "error",
+    "issue",
     "body",
 )
 SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
@@ -50,7 +51,7 @@ def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
     times = {name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed}
     if typed.get("status", EventStatus.DEAD) not in STATUSES:
         mistakes.append(f"no status is called {typed.pop('status')!r}; there are {', '.join(STATUSES)}")
-    is_of_the_dead = "error" in typed or typed.get("status") == EventStatus.DEAD
+    is_of_the_dead = "error" in typed or "issue" in typed or typed.get("status") == EventStatus.DEAD
     wanted = Filter(
         source=typed.get("source"),
         provider=typed.get("provider"),
@@ -63,6 +64,7 @@ def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
         handler=typed.get("handler") if is_of_the_dead else None,
         error=typed.get("error"),
         run_by=None if is_of_the_dead else typed.get("handler"),
+        issue=typed.get("issue"),
     )
     return EventForm(wanted, _needle(typed, mistakes), typed, mistakes)
 

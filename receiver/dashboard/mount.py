@@ -9,11 +9,12 @@ from jinja2 import StrictUndefined
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard import (
     bulk_replay,
-    dead_letters,
     event_selection,
     events,
     find,
     handlers,
+    issues,
+    lists,
     overview,
     rejected,
     reverify,
@@ -24,9 +25,11 @@ from hookonce.receiver.dashboard.event_page import diff, edit, page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
 from hookonce.receiver.dashboard.source_pages import source, sources, test_event
+from hookonce.receiver.dashboard.tabs import TABS
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger import reasons
+from hookonce.receiver.ledger.runs.traceback_frames import calls
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
 
@@ -40,7 +43,8 @@ PAGES = (
     diff,
     edit,
     send_again,
-    dead_letters,
+    issues,
+    lists,
     bulk_replay,
     rejected,
     reverify,
@@ -64,6 +68,8 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
         EventStatus=EventStatus,
         StepStatus=StepStatus,
         RunStatus=RunStatus,
+        TABS=TABS,
+        calls=calls,
         parked_for=reasons.why,
         waits_for=reasons.of_waits_for,
     )

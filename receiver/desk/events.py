@@ -11,6 +11,7 @@ from hookonce.receiver.desk.models import (
     MAX_ID,
     Identifier,
     IdInPath,
+    IssueId,
     Ours,
     Page,
     Paged,
@@ -115,6 +116,9 @@ class Failure(ResponseModel):
     attempt: int
     failed_at: datetime
     error: str
+    issue: IssueId | None = Field(
+        description="which issue it is of; null of failures that a version before kept"
+    )
     started_at: datetime | None = Field(description="when it began; null where that is not known")
     traceback: str | None = Field(
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"

@@ -120,7 +120,7 @@ def test_alerts_lead_to_where_something_can_be_done(inbox, browser):
     links = re.findall(r'<article class="notice is-bad">.*?<a href="([^"]+)">', page, re.DOTALL)
 
     assert [each.replace("&amp;", "&") for each in links] == [
-        "/admin/events?status=dead&source=stripe",
+        "/admin/issues",
         "/admin/sources/github",
         "/admin/",
     ]

@@ -73,14 +73,16 @@ def test_five_hundred_dead_events_are_replayed_and_watched(inbox, ledger, page, 
     inbox.fill(500, "evt_1Sbulk")
     died = "SELECT count(*) FROM hookonce.event_states WHERE status = 'dead' AND event_id LIKE 'evt_1Sbulk%'"
     inbox.until(died, 500)
-    page.goto("/admin/dead")
-    group = row(page, "the shop's database refuses connections")
-    expect(group).to_contain_text("500")
-    picture(page, "dead")
+    page.goto("/admin/issues")
+    issue = row(page, "the shop's database refuses connections")
+    expect(issue).to_contain_text("500")
+    picture(page, "issues")
+    issue.get_by_role("link").click()
+    expect(page.get_by_label("Code").first).to_be_visible()
+    picture(page, "issue")
 
     inbox.mends()
-    group.get_by_role("link", name="Replay…").click()
-    page.get_by_role("button", name="Replay 500 events").click()
+    page.get_by_role("button", name="Replay 500 dead events").click()
 
     expect(page.get_by_role("heading", name="Finished")).to_be_visible()
     expect(page.locator("#done")).to_have_text("500")

@@ -10,12 +10,19 @@ from tests.support.for_each import for_each
 PAGES = (
     "/",
     "/events",
-    "/dead",
+    "/issues",
+    "/issues?state=all",
+    "/alerts",
+    "/stopped-steps",
+    "/commands",
+    "/bulk",
     "/bulk/new?status=dead",
     "/rejected",
     "/sources",
     "/sources/stripe",
     "/handlers",
+    "/limits",
+    "/audit",
 )
 EVIL = "\"'><script>xssed('script')</script><img src=x onerror=xssed('img')><svg onload=xssed('svg')>{{7*7}}"
 

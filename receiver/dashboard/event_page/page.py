@@ -24,7 +24,6 @@ from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
-from hookonce.receiver.ledger.runs.traceback_frames import calls
 from hookonce.receiver.ledger.states import OPEN
 from hookonce.receiver.ledger.steps import RunUnderWay, StepStatus
 from hookonce.receiver.redis.workers import notify
@@ -69,7 +68,6 @@ def event(number: int) -> str:
         "found": found,
         "event": found.event,
         "panels": panels(found),
-        "calls": calls,
         "steps": found.steps,
         "StepStatus": StepStatus,
         "now": now,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
 from hookonce.receiver.ledger.results import AttemptLog
@@ -22,6 +22,11 @@ class Failure:
 
     row: Mapping[str, Any]
     errors: Sequence[Raised]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Take a row as `events.detail` gives it."""
+        return cls(row, row["frames"].errors[::-1] if row["frames"] else ())
 
     @property
     def line(self) -> str:
@@ -92,4 +97,4 @@ def panels(found: Detail) -> list[Panel]:
 
 def _failures(found: Detail, handler: str) -> list[Failure]:
     mine = [failure for failure in found.failures if failure["handler"] == handler][::-1][:MAX_ATTEMPTS]
-    return [Failure(row, row["frames"].errors[::-1] if row["frames"] else ()) for row in mine]
+    return [Failure.of(row) for row in mine]

@@ -138,13 +138,14 @@ MAX_TRACEBACKS = 50
 """Failed attempts of an event, the newest, whose tracebacks are read."""
 
 _FAILURES = f"""
-SELECT handler, cycle, attempt, started_at, failed_at, error, key_id,
+SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
        CASE WHEN age <= {MAX_TRACEBACKS} THEN traceback END AS traceback
 FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
 """  # noqa: S608  constants
 
 _FAILURES_AS_IT_GOES_ON = """
-SELECT handler, cycle, attempt, started_at, failed_at, error, key_id, CASE WHEN age = 1 THEN traceback END AS traceback
+SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
+       CASE WHEN age = 1 THEN traceback END AS traceback
 FROM (SELECT *, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age FROM hookonce.failures
       WHERE event = %s) AS f ORDER BY id
 """

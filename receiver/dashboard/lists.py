@@ -1,0 +1,99 @@
+"""Pages that list one thing each, as the desk tells it: alerts, steps, commands, bulk replays, audit, limits."""
+
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from flask import Response, make_response, redirect, render_template, request, url_for
+
+from hookonce.receiver.dashboard.alert_links import alert_link
+from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.desk.client_commands import CommandsQuery, list_client_commands
+from hookonce.receiver.desk.history import AlertsQuery, list_alerts, list_audit, send_test_alert
+from hookonce.receiver.desk.models import Page, Paged, ResponseModel
+from hookonce.receiver.desk.pauses import list_handlers
+from hookonce.receiver.desk.registry import Action
+from hookonce.receiver.desk.replays import list_bulk_replays
+from hookonce.receiver.desk.steps import list_stopped_steps
+from hookonce.receiver.ledger.handlers import HandlerLimits
+
+A = TypeVar("A", bound=ResponseModel)
+
+
+@admin.get("/alerts")
+def alerts() -> str:
+    """Show what is wrong, then what was, and where alerts are sent."""
+    with context().desk() as desk:
+        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=200))
+    return _page(
+        list_alerts,
+        AlertsQuery,
+        "alerts",
+        opened=[(each, *alert_link(each)) for each in opened.data],
+        are_sent=context().settings.alerts.are_sent,
+        said=("good", "A worker sends a test alert.") if "said" in request.args else None,
+    )
+
+
+@admin.post("/alerts/test")
+def test_alert() -> Response:
+    """Have a worker send a test alert."""
+    with context().desk() as desk:
+        send_test_alert(desk)
+    return make_response(redirect(url_for("admin.alerts", said="sent"), 303))
+
+
+@admin.get("/stopped-steps")
+def stopped_steps() -> str:
+    """Show the steps that wait for a person."""
+    with context().desk() as desk:
+        found = list_stopped_steps(desk).data
+    return _shown("stopped_steps", rows=found)
+
+
+@admin.get("/commands")
+def client_commands() -> str:
+    """Show what clients asked for under a key, newest first."""
+    return _page(
+        list_client_commands, CommandsQuery, "client_commands", configured=sorted(context().settings.commands)
+    )
+
+
+@admin.get("/bulk")
+def bulks() -> str:
+    """Show bulk replays, newest first."""
+    return _page(list_bulk_replays, Paged, "bulks")
+
+
+@admin.get("/audit")
+def audit() -> str:
+    """Show what people and programs did, newest first."""
+    return _page(list_audit, Paged, "audit")
+
+
+@admin.get("/limits")
+def limits() -> str:
+    """Show what the runs of handlers are held to, how many wait for it, and the circuit breakers."""
+    with context().desk() as desk:
+        found = list_handlers(desk).data
+    return _shown(
+        "limits",
+        limited=[
+            (each, list(HandlerLimits.of(each.limits.model_dump()).words()))
+            for each in found
+            if each.limits and any((each.limits.rate, each.limits.concurrency))
+        ],
+        breakers=[each for each in found if each.breaker or (each.limits and each.limits.breaker)],
+    )
+
+
+def _page(action: Action[Page[A]], query: type[Paged], template: str, **page: Any) -> str:  # noqa: ANN401  a template's
+    """Show a page of a listing; which one says the URL."""
+    before = request.args.get("before", 0, int)
+    asked = query(cursor=before if 0 < before < 1 << 63 else None)
+    with context().desk() as desk:
+        found = action(desk, asked=asked)
+    return _shown(template, rows=found.data, older=found.next, is_first=asked.cursor is None, **page)
+
+
+def _shown(template: str, **page: Any) -> str:  # noqa: ANN401  the same
+    return render_template(f"admin/{template}.html", now=datetime.now(UTC), **page)
