@@ -61,7 +61,6 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     declared.expect_ids_that_differ(given, "id", within)
     given.done()
     return kit.Configured(
-        verify=scheme.verify if kit.jws.is_shared(scheme.algorithms[0]) else scheme.verify_by_set,
         sign=declared.signer_of(scheme.sign, options),
         events=events,
         sender=kit.Sender(

@@ -80,16 +80,21 @@ def test_page_leads_from_a_delivery_to_a_passing_test(shell):
     assert (code, "/hooks/close" in said) == (0, True), said
 
 
-def test_page_leads_from_a_key_pair_to_a_passing_test(shell):
-    capture, send, make, test, use = blocks()[6:]
+@pytest.mark.parametrize(("name", "first"), [("orbital", 6), ("rover", 11)])
+def test_page_leads_from_a_key_pair_to_a_passing_test(shell, name, first):
+    capture, send, make, test, use = blocks()[first : first + 5]
 
-    shown = catch(shell, capture, send, "orbital").partition("\n")[2]
+    shown = catch(shell, capture, send, name).partition("\n")[2]
     code, said = shell(make)
 
     assert code == 0, said
-    assert [said in PAGE.read_text(), shown in PAGE.read_text()] == [True, True], said
+    assert [said in PAGE.read_text(), shown in PAGE.read_text()] == [True, True], (shown, said)
     code, said = shell(test)
     assert (code, bool(re.search(r"^=* ?28 passed", said, re.MULTILINE))) == (0, True), said
     code, said = shell(use)
-    assert (code, "/hooks/orbital" in said) == (0, True), said
+    assert (code, f"/hooks/{name}" in said) == (0, True), said
+
+
+def test_page_has_no_other_blocks():
+    assert len(blocks()) == 16
     note_run("docs/adding-a-provider.md")

@@ -29,16 +29,39 @@ _TIME: Final = re.compile(r"timestamp|(?<![a-z])(time|ts|sent-at|date)(?![a-z])"
 _ID: Final = re.compile(
     r"(event|delivery|message|msg|webhook|notification|request)-?(id|uuid|guid)\b|-delivery$"
 )
+_ANY_ID: Final = re.compile(r"-(id|uuid|guid)$")
+"""Of a header that may be signed besides the body: more than those that would hold an event's id."""
 _TYPE: Final = re.compile(r"(event|topic|action)(-?(type|name))?$")
 _LIST: Final = re.compile(r"\s*([A-Za-z0-9_-]+)=([^,;]+)\s*")
 _PREFIX: Final = re.compile(r"((?:[A-Za-z0-9-]+[=:,])?\s*)([A-Za-z0-9+/_=-]+)")
 _HASHES: Final = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 _MAX_DEPTH: Final = 3
-_NO_TIME: Final = ("{body}", "{url}{body}", "{method}{url}{body}", "{body}{url}")
+_NO_TIME: Final = (
+    "{body}",
+    "{url}{body}",
+    "{method}{url}{body}",
+    "{body}{url}",
+    "{sha256}",
+    "{method}\n{path}\n{body}",
+)
 _BETWEEN: Final = (".", "", ":", "\n", "|", "-", "_", ",", "&")
 _CODECS: Final[list[dict[str, Codec]]] = [{"secret": codec} if codec != "raw" else {} for codec in CODECS]
-_IDS: Final = ("id", "jti", "event_id", "eventId", "event.id", "uuid", "message_id", "delivery_id", "data.id")
-_TYPES: Final = ("type", "event_type", "eventType", "event", "event.type", "topic", "name", "action", "kind")
+_IDS: Final = (
+    *("id", "event_id", "eventId", "event.id", "event.uid", "uuid", "uid", "message_id", "delivery_id"),
+    *("meta.id", "jti", "data.id"),
+)
+_TYPES: Final = (
+    "type",
+    "event_type",
+    "eventType",
+    "event",
+    "event.type",
+    "event.kind",
+    "topic",
+    "name",
+    "action",
+    "kind",
+)
 _TIMES: Final = (
     "created_at",
     "createdAt",
@@ -47,10 +70,12 @@ _TIMES: Final = (
     "occurred_at",
     "time",
     "event.date_created",
+    "event.at",
+    "sent_at",
 )
 _ACCOUNTS: Final = (
     *("account_id", "accountId", "organization_id", "organizationId", "event.organization_id", "tenant_id"),
-    *("workspace_id", "team_id", "merchant_id", "account", "shop"),
+    *("workspace_id", "team_id", "merchant_id", "account", "shop", "tenant", "org", "org_id"),
 )
 
 
@@ -102,7 +127,9 @@ def _with_signed_id(
     scheme: Mapping[str, Any], places: dict[str, tuple[str, ...]], in_headers: dict[str, str]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Return the places with the id in the header that is signed besides the body, if there is one."""
-    named = [name for name in re.findall(r"\{header:([^}]+)\}", scheme.get("signed", "")) if _ID.search(name)]
+    named = [
+        name for name in re.findall(r"\{header:([^}]+)\}", scheme.get("signed", "")) if _ANY_ID.search(name)
+    ]
     if not named:
         return places, in_headers
     return {**places, "id": ("header", named[0])}, {**in_headers, "id": named[0]}
@@ -167,6 +194,8 @@ def _of_token(
         arguments["body_is_unsigned"] = True
     issuer = token.claims.get("iss")
     arguments |= {"issuers": (issuer,)} if isinstance(issuer, str) and issuer else {}
+    audience = token.claims.get("aud")
+    arguments |= {"audiences": (audience,)} if isinstance(audience, str) and audience else {}
     needs = tuple(name for name in ("exp", "iat") if isinstance(token.claims.get(name), int))[:1]
     arguments["needs"] = needs
     arguments |= {"max_age": timedelta(minutes=5)} if needs == ("iat",) else {}
@@ -353,7 +382,7 @@ def _timestamp(where: str, name: str, value: str) -> Timestamp:
 
 def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, str]]:
     """The texts that could be signed; what is the default is left out."""
-    ids = [f"{{header:{name}}}" for name in delivery.headers if _ID.search(name)]
+    ids = [f"{{header:{name}}}" for name in delivery.headers if _ANY_ID.search(name)]
     if not times:
         yield {}
         extra = [f"{name}{mark}{{body}}" for name in ids for mark in _BETWEEN]
@@ -363,7 +392,12 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
         parts = ["{timestamp}", "{body}"]
         texts = [parts, parts[::-1], *(["v0", *parts], ["v1", *parts]), *([name, *parts] for name in ids)]
         texts += [["v1", *ids_and_parts] for ids_and_parts in ([name, *parts] for name in ids)]
-        texts += [["{url}", *parts], ["{timestamp}", "{method}", "{url}", "{body}"]]
+        texts += [
+            ["{url}", *parts],
+            ["{timestamp}", "{method}", "{url}", "{body}"],
+            ["{timestamp}", "{sha256}"],
+        ]
+        texts += [["{method}", "{path}", "{timestamp}", body] for body in ("{body}", "{sha256}")]
         yield from ({"signed": mark.join(each)} for each in texts)
 
 

@@ -57,8 +57,9 @@ def _of_token(arguments: Mapping[str, Any]) -> dict[str, Any]:
         table = {"claim": hashed[0], "encoding": hashed[1], "hash": arguments.get("hash", "sha256")}
         is_usual = (hashed[1], table["hash"]) == ("hex", "sha256")
         said["body_hash"] = hashed[0] if is_usual else table
-    if issuers := arguments.get("issuers"):
-        said["issuer"] = issuers[0]
+    for option in ("issuer", "audience"):
+        if expected := arguments.get(f"{option}s"):
+            said[option] = expected[0]
     if arguments["needs"] != ("exp",):
         said["needs"] = list(arguments["needs"])
     if max_age := arguments.get("max_age"):
