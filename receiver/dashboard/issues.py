@@ -33,7 +33,7 @@ def issues() -> str:
     if state not in _STATES:
         abort(400, f"No issue is {state!r}; there are {', '.join(_STATES)}.")
     with context().desk() as desk:
-        found = list_issues(desk, asked=IssuesQuery(state=state, limit=MAX_LISTED))
+        found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": MAX_LISTED}))
         dead = backlog.waiting(desk.connection).dead
     return render_template(
         "admin/issues.html",

@@ -9,13 +9,14 @@ from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.desk.client_commands import CommandsQuery, list_client_commands
 from hookonce.receiver.desk.history import AlertsQuery, list_alerts, list_audit, send_test_alert
-from hookonce.receiver.desk.models import Page, Paged, ResponseModel
+from hookonce.receiver.desk.models import MAX_ID, PAGE_SIZE, Page, Paged, ResponseModel
 from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.desk.registry import Action
 from hookonce.receiver.desk.replays import list_bulk_replays
 from hookonce.receiver.desk.steps import list_stopped_steps
 from hookonce.receiver.ledger.handlers import HandlerLimits
 
+_ROWS = 50
 A = TypeVar("A", bound=ResponseModel)
 
 
@@ -23,7 +24,7 @@ A = TypeVar("A", bound=ResponseModel)
 def alerts() -> str:
     """Show what is wrong, then what was, and where alerts are sent."""
     with context().desk() as desk:
-        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=200))
+        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=PAGE_SIZE, cursor=None))
     return _page(
         list_alerts,
         AlertsQuery,
@@ -89,7 +90,7 @@ def limits() -> str:
 def _page(action: Action[Page[A]], query: type[Paged], template: str, **page: Any) -> str:  # noqa: ANN401  a template's
     """Show a page of a listing; which one says the URL."""
     before = request.args.get("before", 0, int)
-    asked = query(cursor=before if 0 < before < 1 << 63 else None)
+    asked = query(limit=_ROWS, cursor=before if 0 < before <= MAX_ID else None)
     with context().desk() as desk:
         found = action(desk, asked=asked)
     return _shown(template, rows=found.data, older=found.next, is_first=asked.cursor is None, **page)
