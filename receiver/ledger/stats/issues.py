@@ -149,7 +149,8 @@ WHERE e.source = %(source)s GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1 LIMIT %(limit)s
 
 def register_release(connection: psycopg.Connection, name: str) -> None:
     """Write down that a worker of a release is there, so that it is known which release came after which."""
-    connection.execute(_REGISTER, [name])
+    with connection.transaction():
+        connection.execute(_REGISTER, [name])
 
 
 def listing(

@@ -78,6 +78,17 @@ def test_worker_runs_at_once_what_others_had_ignored(inbox):
     assert inbox.effects() == ["a"]
 
 
+def test_look_at_what_others_had_ignored_leaves_no_transaction_open(inbox, caplog):
+    inbox.on(effect)
+    inbox.deliver("a")
+    inbox.work()
+
+    inbox.drains[0].requeue_ignored()
+
+    inbox.work()
+    assert "was thrown away" not in caplog.text
+
+
 def test_drain_over_its_budget_lets_go_and_rings(inbox, redis_url, monkeypatch):
     monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.05))
 
