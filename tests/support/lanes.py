@@ -23,6 +23,7 @@ PURE_PLACES = (
     "deploy/test_kubernetes.py",
     "docs/test_contributing.py",
     "docs/test_framework_pages.py",
+    "docs/test_length.py",
     "docs/test_guarantees.py",
     "docs/test_page_stamps.py",
     "docs/test_plain_sentences.py",
