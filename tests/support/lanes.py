@@ -28,6 +28,7 @@ PURE_PLACES = (
     "docs/test_page_stamps.py",
     "docs/test_plain_sentences.py",
     "docs/test_pointers.py",
+    "docs/test_questions.py",
     "docs/test_senders_page.py",
     "docs/test_three_tasks.py",
     "docs/test_tunnels_page.py",
