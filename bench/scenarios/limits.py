@@ -16,7 +16,7 @@ from bench.servers.stack import Stack
 from hookonce.receiver.dev.embedded import binaries
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace
+from hookonce.receiver.redis.dedup_window import DedupWindow, Remembered, WindowEntry, WindowPlace
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 BATCH = 32
@@ -95,8 +95,8 @@ def _window(run: Run, seconds: float) -> float:
                 WindowEntry("github", str(uuid.uuid4()), os.urandom(32)): timedelta(hours=1)
                 for _ in range(BATCH)
             }
-            window.claim(PLACE, entries)
-            window.settle(PLACE, entries, queue)
+            run(window.claim(PLACE, entries))
+            run(window.settle(Remembered(queue, PLACE, entries)))
             count += BATCH
         took = time.perf_counter() - began
         run.note(window_bytes=(_used(client) - before) / count)

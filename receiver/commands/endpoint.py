@@ -26,7 +26,6 @@ from hookonce.receiver.idempotency.counted import Outcome as Met
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.commands import CommandState
 from hookonce.receiver.ledger.database import connections
@@ -34,6 +33,7 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation
 from hookonce.receiver.web.request import Request, WsgiRequest
 from hookonce.receiver.web.response import Response, StartResponse, problem

@@ -15,11 +15,11 @@ from typing import Any
 import psycopg
 
 from hookonce.receiver.encryption import OFF, Keyring
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.commands import Name, Outcome
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
 log = logging.getLogger(__name__)
 

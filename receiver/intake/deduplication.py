@@ -23,7 +23,8 @@ import psycopg
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict, store
+from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict, store_in
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.redis.client import RedisUnavailable
 from hookonce.receiver.redis.dedup_window import (
     DedupWindow,
@@ -47,6 +48,9 @@ STORE_STATEMENT_TIMEOUT = timedelta(seconds=6)
 MAX_SCRIPT_EVENTS = 1000
 """Events that one script takes: Redis does nothing else meanwhile."""
 
+_SMALL = 4096
+"""Bytes of a body that cost as much as a small event does besides."""
+
 _UNNOTIFIED = "events are stored but no worker was notified: %s"
 _KEEPS_CONNECTION = (
     psycopg.errors.LockNotAvailable,
@@ -67,9 +71,12 @@ class DeliveryEvents:
     events: Sequence[NewEvent]
     ttl: timedelta
     entries: Sequence[WindowEntry] = field(init=False)
+    weight: int = field(init=False)
+    """How much work it is to store them, in small events."""
 
     def __post_init__(self) -> None:
         self.entries = [_entry(event) for event in self.events]
+        self.weight = len(self.events) + sum(len(event.body) for event in self.events) // _SMALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ class Unsettled:
 
 
 class Deduplicator:
-    """Commits batches on a PostgreSQL connection of its own; not for two threads at once."""
+    """Commits batches on a PostgreSQL connection of its own; not two at once."""
 
     def __init__(
         self,
@@ -104,14 +111,16 @@ class Deduplicator:
         self._stored_in: int | None = None  # which of them has the first part of this batch
         self._unsettled: Unsettled | None = None  # of the batch before
 
-    def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
+    async def commit(
+        self, deliveries: Sequence[DeliveryEvents], waits: Waits
+    ) -> list[list[Stored] | Exception]:
         """Store what is new of every delivery; answer each with its events' rows in order, or with its error."""
         ttls = {entry: delivery.ttl for delivery in deliveries for entry in delivery.entries}
-        found = self._ask_window(ttls)
-        stored, errors = self._store(deliveries, found)
+        found = await self._ask_window(ttls, waits)
+        stored, errors = await self._store(deliveries, found, waits)
         if stored:
             reach("ledger.committed")
-            self.rest()  # what could not be settled with the claim
+            await self.rest(waits)  # what could not be settled with the claim
             self._unsettled = self._to_settle(stored, ttls)
         found |= stored
         answered: set[WindowEntry] = set()
@@ -122,21 +131,21 @@ class Deduplicator:
             for n, delivery in enumerate(deliveries)
         ]
 
-    def rest(self) -> None:
+    async def rest(self, waits: Waits) -> None:
         """Settle what the last batch stored."""
         unsettled, self._unsettled = self._unsettled, None
         if unsettled is not None:
-            self._settle(unsettled)
+            await self._settle(unsettled, waits)
 
-    def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
+    async def _ask_window(self, entries: Collection[WindowEntry], waits: Waits) -> dict[WindowEntry, Stored]:
         """Find the events that the window knows under the very database we commit to."""
         try:
-            place = self._window_place(PLACE_REREAD_INTERVAL)
+            place = await self._window_place(PLACE_REREAD_INTERVAL, waits)
             if place is None:
                 return {}
-            hits = [hit for part in _parts(entries) for hit in self._claimed(place, part)]
+            hits = [hit for part in _parts(entries) for hit in await self._claimed(place, part, waits)]
             reach("window.claimed")
-            if not any(hits) or self._window_place(PLACE_TTL) != place:
+            if not any(hits) or await self._window_place(PLACE_TTL, waits) != place:
                 return {}
         except (WindowUnavailable, LedgerUnavailable, psycopg.Error):
             return {}
@@ -146,22 +155,22 @@ class Deduplicator:
             if hit
         }
 
-    def _claimed(self, place: WindowPlace, entries: Sequence[WindowEntry]) -> list[bool]:
+    async def _claimed(self, place: WindowPlace, entries: Sequence[WindowEntry], waits: Waits) -> list[bool]:
         """Claim events; settle the batch before on the way, if both are not too much for one script."""
         unsettled = self._unsettled
         if unsettled is None or len(unsettled.stored.entries) + len(entries) > MAX_SCRIPT_EVENTS:
-            return self._window.claim(place, entries)
+            return await self._window.claim(place, entries, waits)
         self._unsettled = None
         try:
-            hits, pending = self._window.exchange(place, entries, unsettled.stored)
+            hits, pending = await self._window.exchange(place, entries, unsettled.stored, waits)
         except WindowUnavailable as error:
             log.warning(_UNNOTIFIED, error)
             raise
-        self._has_settled(unsettled, pending)
+        await self._has_settled(unsettled, pending, waits)
         return hits
 
-    def _store(
-        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored]
+    async def _store(
+        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored], waits: Waits
     ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
         """Store what is not found: all at once, or delivery by delivery if that fails for a reason of one of them."""
         missing = {
@@ -174,33 +183,33 @@ class Deduplicator:
             return {}, {}
         for _ in range(2):
             with suppress(_LedgerMoved):
-                return self._store_missing(deliveries, missing)
+                return await self._store_missing(deliveries, missing, waits)
         moved = LedgerUnavailable("PostgreSQL was replaced twice during one batch")
         return {}, dict.fromkeys(range(len(deliveries)), moved)
 
-    def _store_missing(
-        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent]
+    async def _store_missing(
+        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent], waits: Waits
     ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
         """Store all in one ledger. Raises `_LedgerMoved` where the server was replaced halfway."""
         self._stored_in = None
         try:
-            return self._store_rounds(missing.values()), {}
+            return await self._store_rounds(missing.values(), waits), {}
         except LedgerUnavailable as error:
             return {}, dict.fromkeys(range(len(deliveries)), error)
         except psycopg.Error:
-            return self._store_one_by_one(deliveries, missing)
+            return await self._store_one_by_one(deliveries, missing, waits)
 
-    def _store_rounds(self, events: Iterable[NewEvent]) -> dict[WindowEntry, Stored]:
+    async def _store_rounds(self, events: Iterable[NewEvent], waits: Waits) -> dict[WindowEntry, Stored]:
         """Store events, those that must see each other's rows in later statements; reconnect once if need be."""
         stored: dict[WindowEntry, Stored] = {}
         for batch in independent_batches(events):
             try:
-                rows = store(self._connected(), batch)
+                rows = await store_in(await self._connected(waits), batch, waits)
             except _KEEPS_CONNECTION:
                 raise
             except psycopg.Error:
                 self.close()
-                rows = self._store_after_reconnect(batch)
+                rows = await self._store_after_reconnect(batch, waits)
             self._expect_one_ledger()
             stored |= {_entry(event): rows[event.key] for event in batch}
         return stored
@@ -212,17 +221,19 @@ class Deduplicator:
         elif self._stored_in != self._ledgers:
             raise _LedgerMoved
 
-    def _store_after_reconnect(self, batch: Sequence[NewEvent]) -> dict[tuple[str, str], Stored]:
+    async def _store_after_reconnect(
+        self, batch: Sequence[NewEvent], waits: Waits
+    ) -> dict[tuple[str, str], Stored]:
         try:
-            return store(self._connected(), batch)
+            return await store_in(await self._connected(waits), batch, waits)
         except _KEEPS_CONNECTION:
             raise
         except psycopg.Error as error:
             self.close()
             raise LedgerUnavailable(f"PostgreSQL failed twice: {type(error).__name__}") from None
 
-    def _store_one_by_one(
-        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent]
+    async def _store_one_by_one(
+        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent], waits: Waits
     ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
         """Store delivery by delivery; one that has to wait for somebody's lock goes last and alone pays for it."""
         stored: dict[WindowEntry, Stored] = {}
@@ -230,8 +241,9 @@ class Deduplicator:
         left = list(range(len(deliveries)))
         for lock_timeout in (SHORT_LOCK_TIMEOUT, connections.LOCK_TIMEOUT):
             try:
-                connections.set_lock_timeout(self._connected(), lock_timeout)
-                failed = {n: self._store_delivery(deliveries[n], missing, stored) for n in left}
+                connection = await self._connected(waits)
+                await waits.ask_server(connections.set_lock_timeout, connection, lock_timeout)
+                failed = {n: await self._store_delivery(deliveries[n], missing, stored, waits) for n in left}
             except (psycopg.Error, LedgerUnavailable) as error:
                 log.warning("PostgreSQL went away: %s", type(error).__name__)
                 return stored, {n: LedgerUnavailable("PostgreSQL went away") for n in left}
@@ -239,18 +251,19 @@ class Deduplicator:
             left = list(errors)
         return stored, errors
 
-    def _store_delivery(
+    async def _store_delivery(
         self,
         delivery: DeliveryEvents,
         missing: dict[WindowEntry, NewEvent],
         stored: dict[WindowEntry, Stored],
+        waits: Waits,
     ) -> Exception | None:
         """Add one delivery's rows to `stored`, or say why it can't be done."""
         unstored = {
             entry: missing[entry] for entry in delivery.entries if entry in missing and entry not in stored
         }
         try:
-            stored |= self._store_rounds(unstored.values())
+            stored |= await self._store_rounds(unstored.values(), waits)
         except _KEEPS_CONNECTION as error:
             log.warning("an event could not be stored: %s", type(error).__name__)
             return LedgerUnavailable(f"PostgreSQL refused: {type(error).__name__}")
@@ -270,59 +283,70 @@ class Deduplicator:
         due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED and not row.is_put_off]
         return Unsettled(len(stored), Remembered(self._work_queue.queue, self._place, remembered), due)
 
-    def _settle(self, unsettled: Unsettled) -> None:
+    async def _settle(self, unsettled: Unsettled, waits: Waits) -> None:
         """Remember what is stored and notify if no notification is pending; best effort, the sweep makes up for it."""
         queue, place, entries = unsettled.stored.queue, unsettled.stored.place, unsettled.stored.entries
         try:
             pending = 0
             for part in _parts(entries) if entries else [[]]:
-                remembered = {entry: entries[entry] for entry in part}
-                pending = self._window.settle(place, remembered, queue)
+                remembered = Remembered(queue, place, {entry: entries[entry] for entry in part})
+                pending = await self._window.settle(remembered, waits)
         except WindowUnavailable as error:
             log.warning(_UNNOTIFIED, error)
         else:
-            self._has_settled(unsettled, pending)
+            await self._has_settled(unsettled, pending, waits)
 
-    def _has_settled(self, unsettled: Unsettled, pending: int) -> None:
+    async def _has_settled(self, unsettled: Unsettled, pending: int, waits: Waits) -> None:
         """Notify a worker of what is due, unless a notification is pending."""
         reach("window.settled")
         if not unsettled.due or pending:
             return
         try:
-            self._work_queue.notify(unsettled.due)
+            await waits.ask_server(self._work_queue.notify, unsettled.due)
         except RedisUnavailable as error:
             self._on_error("notify")
             log.warning(_UNNOTIFIED, error)
         else:
             reach("bell.rung")
 
-    def _window_place(self, age: timedelta) -> WindowPlace | None:
+    async def _window_place(self, age: timedelta, waits: Waits) -> WindowPlace | None:
         """Tell where the connection commits, and by which key, on its own word no older than `age`."""
-        connection = self._connected()
+        connection = await self._connected(waits)
         if time.monotonic() - self._place_read_at > age.total_seconds():
             try:
-                self._place = _read_place(connection)
+                self._place = await waits.ask_server(_read_place, connection)
             except psycopg.Error:
                 self.close()
                 raise
             self._place_read_at = time.monotonic()
         return self._place
 
-    def _connected(self) -> psycopg.Connection:
-        if self._connection is None:
-            self._connection = connections.connect(self._url, statement=STORE_STATEMENT_TIMEOUT)
-            self._place = _read_place(self._connection)
+    async def _connected(self, waits: Waits) -> psycopg.Connection:
+        connection = self._connection
+        if connection is None:
+            connection, self._place = await waits.ask_server(_connect, self._url)
+            self._connection = connection
             self._place_read_at = time.monotonic()
             if self._place is None or self._place != self._last_ledger:
                 self._ledgers += 1
             self._last_ledger = self._place
-        return self._connection
+        return connection
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""
         if self._connection is not None:
             self._connection.close()
         self._connection = self._place = None
+
+
+def _connect(url: str) -> tuple[psycopg.Connection, WindowPlace | None]:
+    """Open a connection, and return it with its place."""
+    connection = connections.connect(url, statement=STORE_STATEMENT_TIMEOUT)
+    try:
+        return connection, _read_place(connection)
+    except psycopg.Error:
+        connection.close()
+        raise
 
 
 def _read_place(connection: psycopg.Connection) -> WindowPlace | None:

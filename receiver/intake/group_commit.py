@@ -1,10 +1,11 @@
 """Group commit: the concurrent requests of a process share one round trip to each server.
 
-A lane is a background thread with its own connection. It takes everything that waits, commits it as one batch, and
-takes what has come meanwhile. So batches form while the previous one commits. Clients that were just answered are back
-with their next request in a moment: as many as were under way are waited for, `GATHER` at most, and whoever is alone
-waits for nobody. One lane makes the largest batches; another is called only when that one is stuck. Each request waits
-for its own answer, with its own deadline, so a hung server holds a lane and never a request.
+A lane has its own connection, and is a task of the event loop whose requests it commits, or a thread where requests
+are threads (`receiver.processes.waits`). It takes everything that waits, commits it as one batch, and takes what has
+come meanwhile. So batches form while the previous one commits. Clients that were just answered are back with their
+next request in a moment: as many as were under way are waited for, `GATHER` at most, and whoever is alone waits for
+nobody. One lane makes the largest batches; another is called only when that one is stuck. Each request waits for its own
+answer, with its own deadline, so a hung server holds a lane and never a request.
 """
 
 import threading
@@ -14,8 +15,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
 log = limited(__name__)
 
@@ -38,14 +39,13 @@ MAX_BATCH = 256
 for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
 
 
-MAX_WEIGHT = 1000
-"""What the items of a batch weigh together at most. One that weighs more has a lane to itself, and others are called
-for whoever else comes."""
+MAX_WEIGHT = 500
+"""What the items of a batch weigh together at most, so that none keeps an event loop for more than some milliseconds;
+but for an item that weighs more by itself."""
 
 
-_CALLED = 0
-"""In place of a thread: a lane that was called and has not begun."""
 _LONG_AGO = float("-inf")
+_NO_TIME = timedelta(0)
 
 
 class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its own error
@@ -58,9 +58,11 @@ class BatchCommitter(Protocol[Given_contra, Got_co]):
     `rest` does what a batch has left to do that no answer waits for; it is called when no other batch follows at once.
     """
 
-    def __call__(self, items: Sequence[Given_contra], /) -> Sequence[Got_co | Exception]: ...  # noqa: D102
+    async def commit(  # noqa: D102
+        self, items: Sequence[Given_contra], waits: Waits, /
+    ) -> Sequence[Got_co | Exception]: ...
 
-    def rest(self) -> None: ...  # noqa: D102
+    async def rest(self, waits: Waits, /) -> None: ...  # noqa: D102
 
     def close(self) -> None: ...  # noqa: D102
 
@@ -79,10 +81,31 @@ class _PendingItem(Generic[Item, Answer]):
         self.abandoned = False
 
 
-class GroupCommit(Generic[Item, Answer]):
-    """Runs `commit` on batches of up to `limit` items in up to `lanes` lanes at once.
+class _Lane:
+    """Commits one batch after the other; `since` when it is at work, None where it may be called, by `bell`."""
 
-    After each batch up to `gather` is waited for who was under way beside it. `weigh` says how much work an item is.
+    __slots__ = ("bell", "has_rest", "since", "waits")
+
+    def __init__(self, waits: Waits) -> None:
+        self.waits = waits
+        self.since: float | None = time.monotonic()
+        self.bell = waits.bell()
+        self.has_rest = False
+
+    def ring(self) -> None:
+        """Have it look."""
+        self.waits.ring([self.bell])
+
+    async def rung(self, seconds: timedelta | None) -> None:
+        """Wait to be rung, so long at most."""
+        await self.waits.rung(self.bell, seconds)
+
+
+class GroupCommit(Generic[Item, Answer]):
+    """Runs `commit` on batches of items in up to `lanes` lanes at once, for each way of waiting.
+
+    After each batch up to `gather` is waited for who was under way beside it. `weigh` says how much work an item is;
+    lanes wait as those do whose items they take, or all of them by `waits`.
     Lanes start with the first item, so after any fork, and end with `close`.
     """
 
@@ -91,26 +114,21 @@ class GroupCommit(Generic[Item, Answer]):
         open_lane: Callable[[], BatchCommitter[Item, Answer]],
         *,
         lanes: int = 2,
-        limit: int = MAX_BATCH,
         gather: timedelta = GATHER,
         weigh: Callable[[Item], int] = lambda _item: 1,
+        waits: Waits | None = None,
     ) -> None:
         self._open_lane = open_lane
         self._max_lanes = lanes
-        self._limit = limit
-        self._gather = gather.total_seconds()
+        self._gather = gather
         self._weigh = weigh
+        self._waits = waits
         self._expected = 1  # how many have to wait before an idle lane is woken
         self._waiting: deque[_PendingItem[Item, Answer]] = deque()
-        self._lock = threading.Lock()
-        self._called = threading.Condition(self._lock)  # idle lanes wait for it
-        self._gathered = threading.Condition(self._lock)  # and those that gather for this
-        self._threads: list[threading.Thread] = []
-        self._busy = 0  # lanes at work, or called and on their way
-        self._calls = 0  # lanes that are on their way
-        self._lingering = 0  # lanes that may be called before they rest
-        self._gathering = 0  # lanes that wait for who was under way; they are at work too
-        self._taken_at: dict[int, float] = {}  # when each lane at work began, by its thread; see `_CALLED`
+        self._lock = threading.RLock()  # a lane of a loop that is gone ends whenever Python finds it
+        self._lanes: list[_Lane] = []
+        self._gathering: list[_Lane] = []  # lanes that wait for who was under way; they are at work too
+        self._joins: list[Callable[[], None]] = []
         self._ended_at = 0.0
         self._closing = False
 
@@ -141,13 +159,16 @@ class GroupCommit(Generic[Item, Answer]):
         return pending.answer  # type: ignore[return-value]  # set before the bell is rung
 
     def close(self) -> None:
-        """Let the lanes finish what they have taken, close them, and wait for them."""
+        """Let the lanes finish what they have taken and close them; threads are waited for."""
         with self._lock:
             self._closing = True
-            self._called.notify_all()
-            self._gathered.notify_all()
-        for thread in self._threads:
-            thread.join()
+            for lane in self._lanes:
+                if lane.since is None:
+                    self._call(lane)
+            while self._gathering:
+                self._gathering.pop().ring()
+        for join in self._joins:
+            join()
 
     @property
     def waiting(self) -> int:
@@ -157,12 +178,12 @@ class GroupCommit(Generic[Item, Answer]):
     @property
     def is_idle(self) -> bool:
         """Whether no lane is at work, nor has anything left to do."""
-        return not self._busy and not self._lingering
+        return not any(lane.since is not None or lane.has_rest for lane in self._lanes)
 
     @property
     def is_stalled(self) -> bool:
-        """Whether every batch under way has taken so long that another lane is called."""
-        latest = max(self._taken_at.values(), default=_LONG_AGO)
+        """Whether every lane at work has been so for so long that another one is called."""
+        latest = max((lane.since for lane in self._lanes if lane.since is not None), default=_LONG_AGO)
         return time.monotonic() - latest > STALLED_AFTER.total_seconds()
 
     def _enter(self, pending: _PendingItem[Item, Answer]) -> None:
@@ -170,22 +191,25 @@ class GroupCommit(Generic[Item, Answer]):
             self._waiting.append(pending)
             if self._gathering:
                 if len(self._waiting) >= self._expected:
-                    self._gathered.notify()
-            elif not self._busy or self.is_stalled:
+                    self._gathering.pop().ring()
+            elif self.is_stalled:
                 self._start_lane()
 
     def _start_lane(self) -> None:
-        """Wake an idle lane, or open another if there may be one."""
-        if self._busy == self._max_lanes:
-            return
-        if self._busy < len(self._threads):
-            self._calls += 1
-            self._called.notify()
-        else:
-            self._threads.append(threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane"))
-            self._threads[-1].start()
-        self._busy += 1
-        self._taken_at[_CALLED] = time.monotonic()
+        """Wake an idle lane for who waits longest, or open another if there may be one."""
+        waits = self._waits or self._waiting[0].waits
+        lanes = [lane for lane in self._lanes if lane.waits is waits]
+        idle = next((lane for lane in lanes if lane.since is None), None)
+        if idle is not None:
+            self._call(idle)
+        elif len(lanes) < self._max_lanes:
+            lane = _Lane(waits)
+            self._lanes.append(lane)
+            self._joins.append(waits.start(self._run_lane(lane), "hookonce-lane"))
+
+    def _call(self, lane: _Lane) -> None:
+        lane.since = time.monotonic()
+        lane.ring()
 
     def _abandon(self, pending: _PendingItem[Item, Answer]) -> None:
         """Let go of a request that gave up, and of its body if no lane has taken it yet."""
@@ -194,19 +218,24 @@ class GroupCommit(Generic[Item, Answer]):
             while self._waiting and self._waiting[0].abandoned:
                 self._waiting.popleft()
 
-    def _run_lane(self) -> None:
+    async def _run_lane(self, lane: _Lane) -> None:
         commit: BatchCommitter[Item, Answer] | None = None
-        while batch := self._take(commit):
-            answers: Sequence[Answer | Exception]
-            try:
-                commit = commit or self._open_lane()
-                answers = commit([pending.item for pending in batch])
-            except Exception as error:  # noqa: BLE001  whatever it was, each waiting request must hear of it
-                answers = [error] * len(batch)
-            self._end(batch, answers)
-        if commit is not None:
-            _rest(commit)
-            commit.close()
+        try:
+            while batch := await self._take(lane, commit):
+                answers: Sequence[Answer | Exception]
+                try:
+                    commit = commit or self._open_lane()
+                    answers = await commit.commit([pending.item for pending in batch], lane.waits)
+                except Exception as error:  # noqa: BLE001  whatever it was, each waiting request must hear of it
+                    answers = [error] * len(batch)
+                self._end(batch, answers)
+            if commit is not None:
+                await _rest(commit, lane.waits)
+        finally:  # of an event loop that ends, too
+            with self._lock:
+                self._lanes.remove(lane)
+            if commit is not None:
+                commit.close()
 
     def _end(
         self, batch: Sequence[_PendingItem[Item, Answer]], answers: Sequence[Answer | Exception]
@@ -220,22 +249,28 @@ class GroupCommit(Generic[Item, Answer]):
                 pending.answer = answer
             bells.setdefault(pending.waits, []).append(pending.bell)
         self._ended_at = time.monotonic()
-        self._expected = min(len(batch) + len(self._waiting), self._limit)
+        self._expected = min(len(batch) + len(self._waiting), MAX_BATCH)
         for waits, rung in bells.items():
             waits.ring(rung)
 
-    def _take(self, commit: BatchCommitter[Item, Answer] | None) -> list[_PendingItem[Item, Answer]]:
-        """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
-        while self._await_work(commit):
+    async def _take(
+        self, lane: _Lane, commit: BatchCommitter[Item, Answer] | None
+    ) -> list[_PendingItem[Item, Answer]]:
+        """Wait for work and take items whose requests still wait; none when closing."""
+        if commit is not None and not await self._is_followed(lane):
+            await _rest(commit, lane.waits)
+        lane.has_rest = False
+        while await self._await_work(lane):
             with self._lock:
                 if batch := self._next_batch():
+                    lane.has_rest = True
                     return batch
         return []
 
     def _next_batch(self) -> list[_PendingItem[Item, Answer]]:
         batch: list[_PendingItem[Item, Answer]] = []
         weight = 0
-        while self._waiting and len(batch) < self._limit:
+        while self._waiting and len(batch) < MAX_BATCH:
             pending = self._waiting[0]
             if not pending.abandoned:
                 weight += self._weigh(pending.item)
@@ -243,71 +278,71 @@ class GroupCommit(Generic[Item, Answer]):
                     break
                 batch.append(pending)
             self._waiting.popleft()
-        if len(batch) == 1 and weight > MAX_WEIGHT:
-            self._taken_at[threading.get_ident()] = _LONG_AGO
-            if self._waiting:
-                self._start_lane()
         return batch
 
-    def _await_work(self, commit: BatchCommitter[Item, Answer] | None) -> bool:
-        """Wait until something waits; False when closing and nothing does."""
-        if commit is not None and not self._is_followed():
-            _rest(commit)
-        with self._lock:
-            while self._waiting or not self._closing:
-                if not self._waiting:
-                    self._busy -= 1
-                    self._await_call(None)
-                    continue
-                self._gather_requests()
-                if self._waiting:  # else another lane, which gathered too, has taken all
-                    self._note_work()
+    async def _await_work(self, lane: _Lane) -> bool:
+        """Wait until something waits that this lane may take; False when closing and nothing does."""
+        while True:
+            with self._lock:
+                if not self._is_its_turn(lane):
+                    self._make_callable(lane)
+                    if self._waiting:
+                        self._start_lane()
+                    if self._closing:
+                        return False
+            if lane.since is None:
+                await lane.rung(None)
+                continue
+            await self._gather_requests(lane)
+            with self._lock:
+                if self._is_its_turn(lane):  # else another lane, which gathered too, has taken all
+                    lane.since = time.monotonic()
                     return True
-            return False
 
-    def _is_followed(self) -> bool:
+    def _is_its_turn(self, lane: _Lane) -> bool:
+        """Whether something waits, and first one who waits as the lane does; others have lanes of their own."""
+        return bool(self._waiting) and lane.waits is (self._waits or self._waiting[0].waits)
+
+    async def _is_followed(self, lane: _Lane) -> bool:
         """Whether another batch follows at once; where others were under way, one of them is waited for.
 
-        If none does, the lane is at work again when this returns.
+        Whoever was answered goes on meanwhile. If none follows, the lane is at work again when this returns.
         """
         with self._lock:
-            if not self._waiting and not self._closing and self._expected > 1:
-                self._busy -= 1
-                self._lingering += 1
-                if not self._await_call(self._gather):
-                    self._busy += 1
-                self._lingering -= 1
-            if not self._waiting:
-                self._note_work()
+            lingers = not self._waiting and not self._closing
+            if lingers:
+                self._make_callable(lane)
+        if lingers:
+            await lane.rung(self._gather if self._expected > 1 else _NO_TIME)
+        with self._lock:
+            lane.since = time.monotonic()
             return bool(self._waiting)
 
-    def _await_call(self, seconds: float | None) -> bool:
-        """Wait to be called, with the lock held; who calls counts the lane as busy. False after so many seconds."""
-        for lane in (threading.get_ident(), _CALLED):
-            self._taken_at.pop(lane, None)
-        is_called = self._called.wait_for(lambda: self._calls or self._closing, seconds)
-        self._calls -= bool(self._calls)
-        return bool(is_called)
+    def _make_callable(self, lane: _Lane) -> None:
+        lane.since, lane.bell = None, lane.waits.bell()
 
-    def _note_work(self) -> None:
-        """Note that the lane of this thread is at work from now on."""
-        self._taken_at.pop(_CALLED, None)
-        self._taken_at[threading.get_ident()] = time.monotonic()
-
-    def _gather_requests(self) -> None:
-        """Give who was answered a moment ago the time to be back, with the lock held."""
-        if self._expected > 1 and time.monotonic() - self._ended_at < RECENT.total_seconds():
-            self._gathering += 1
-            self._gathered.wait_for(
-                lambda: self._closing or len(self._waiting) >= self._expected, self._gather
+    async def _gather_requests(self, lane: _Lane) -> None:
+        """Give who was answered a moment ago the time to be back."""
+        with self._lock:
+            gathers = (
+                1 < self._expected > len(self._waiting)
+                and not self._closing
+                and time.monotonic() - self._ended_at < RECENT.total_seconds()
             )
-            self._gathering -= 1
-        self._expected = 1
+            if gathers:
+                lane.bell = lane.waits.bell()
+                self._gathering.append(lane)
+        if gathers:
+            await lane.rung(self._gather)
+        with self._lock:
+            if lane in self._gathering:
+                self._gathering.remove(lane)
+            self._expected = 1
 
 
-def _rest(commit: BatchCommitter[Any, Any]) -> None:
+async def _rest(commit: BatchCommitter[Any, Any], waits: Waits) -> None:
     """Have what no answer waits for done; a lane lives on whatever comes of it."""
     try:
-        commit.rest()
+        await commit.rest(waits)
     except Exception as error:
         log.exception("what follows a batch failed: %s", type(error).__name__)

@@ -21,6 +21,7 @@ from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.source import Source
 
 log = limited(__name__)
@@ -114,8 +115,11 @@ class _BatchLookup:
         self._keyring = keyring
         self._connection: psycopg.Connection | None = None
 
-    def __call__(self, questions: Sequence[_Question]) -> list[str | None]:
+    async def commit(self, questions: Sequence[_Question], waits: Waits) -> list[str | None]:
         """Return what is kept, for each question."""
+        return await waits.ask_server(self._answers, questions)
+
+    def _answers(self, questions: Sequence[_Question]) -> list[str | None]:
         try:
             return [self._answer(question) for question in questions]
         except psycopg.Error:
@@ -140,7 +144,7 @@ class _BatchLookup:
         except CannotDecrypt as error:
             raise LedgerUnavailable(f"the secret that was handed out can't be opened: {error}") from None
 
-    def rest(self) -> None:
+    async def rest(self, _waits: Waits) -> None:
         """Do nothing: answers are all there is."""
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 *Answer 2xx only when the ledger holds the event.* The window makes that answer fast; it never makes it true.
 
-The steps are the same for an event loop and for a thread: `receiver.intake.waits` says how each waits.
+The steps are the same for an event loop and for a thread: `receiver.processes.waits` says how each waits.
 """
 
 import logging
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from hookonce.providers import Delivery, Event, Rejected, Reply
@@ -17,7 +18,7 @@ from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
-from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.group_commit import MAX_WEIGHT, DeadlineExceeded, GroupCommit
 from hookonce.receiver.intake.handshake_secrets import (
     HandshakeSecrets,
     SecretMismatch,
@@ -28,13 +29,13 @@ from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids, limited
 from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -110,10 +111,17 @@ class Intake:
         work_queue = WorkQueue(self._client)
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
         self._verifier = Verifier(self._handshake_secrets, self.background_writer)
+
+        def open_lane() -> Deduplicator:
+            return self.lane(settings.database_url, window, work_queue, self._redis_failed)
+
         self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
-            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed),
-            weigh=lambda delivery: len(delivery.events),
+            open_lane, weigh=attrgetter("weight")
         )
+        self._heavy: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
+            open_lane, weigh=attrgetter("weight"), waits=IN_THREAD
+        )
+        """For deliveries that would keep an event loop for longer than others should wait."""
 
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:
         """Take one delivery in, the calling thread waiting for it; as `take_in`."""
@@ -196,11 +204,12 @@ class Intake:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being stored, and what was stored is settled."""
-        return self._group_commit.is_idle
+        return self._group_commit.is_idle and self._heavy.is_idle
 
     def close(self) -> None:
         """Close what is open; for tests, a server's process keeps it until it ends."""
         self._group_commit.close()
+        self._heavy.close()
         self._handshake_secrets.close()
         self.background_writer.close()
         self._client.close()
@@ -260,7 +269,9 @@ class Intake:
             trace = self.trace()
             new = [event._replace(traceparent=trace) for event in new]
         try:
-            rows = await self._group_commit.committed(DeliveryEvents(new, window), STORE_DEADLINE, waits)
+            delivery = DeliveryEvents(new, window)
+            lanes = self._group_commit if delivery.weight <= MAX_WEIGHT else self._heavy
+            rows = await lanes.committed(delivery, STORE_DEADLINE, waits)
         except DeadlineExceeded:
             raise LedgerUnavailable("the ledger did not answer in time") from None
         for each, row in zip(new, rows, strict=True):

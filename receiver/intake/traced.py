@@ -13,11 +13,11 @@ from opentelemetry.trace import Link, Span, SpanKind
 from hookonce.providers import Delivery, Rejected
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents, Unsettled
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
-from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Stored
 from hookonce.receiver.monitoring.otel import TRACEPARENT, W3C, parent_of, tracer
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.redis.dedup_window import WindowEntry
 from hookonce.receiver.source import Source
 
@@ -27,36 +27,38 @@ class TracedDeduplicator(Deduplicator):
 
     _batch: Sequence[DeliveryEvents] = ()
 
-    def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
+    async def commit(
+        self, deliveries: Sequence[DeliveryEvents], waits: Waits
+    ) -> list[list[Stored] | Exception]:
         """Store what is new, as `Deduplicator` does, and settle at once: so its span is one of this batch."""
         self._batch = deliveries
-        answers = super().__call__(deliveries)
-        self.rest()
+        answers = await super().commit(deliveries, waits)
+        await self.rest(waits)
         return answers
 
-    def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
+    async def _ask_window(self, entries: Collection[WindowEntry], waits: Waits) -> dict[WindowEntry, Stored]:
         with self._span("claim", len(entries)) as span:
-            found = super()._ask_window(entries)
+            found = await super()._ask_window(entries, waits)
             span.set_attribute("hookonce.known", len(found))
             return found
 
-    def _store(
-        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored]
+    async def _store(
+        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored], waits: Waits
     ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
         missing = sum(entry not in found for delivery in deliveries for entry in delivery.entries)
         if not missing:
-            return super()._store(deliveries, found)
+            return await super()._store(deliveries, found, waits)
         with self._span("store", missing) as span:
-            stored, errors = super()._store(deliveries, found)
+            stored, errors = await super()._store(deliveries, found, waits)
             for verdict, number in Counter(row.verdict for row in stored.values()).items():
                 span.set_attribute(f"hookonce.{verdict}", number)
             if errors:
                 span.set_status(trace.StatusCode.ERROR)
             return stored, errors
 
-    def _settle(self, unsettled: Unsettled) -> None:
+    async def _settle(self, unsettled: Unsettled, waits: Waits) -> None:
         with self._span("settle", unsettled.events):
-            super()._settle(unsettled)
+            await super()._settle(unsettled, waits)
 
     @contextmanager
     def _span(self, name: str, events: int) -> Iterator[Span]:

@@ -21,10 +21,13 @@ from zlib import crc32
 import psycopg
 
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger import states
 from hookonce.receiver.ledger.columns import Column, InBodies, InEvents, types, values
 from hookonce.receiver.ledger.database.arrays import array
+from hookonce.receiver.ledger.database.statements import fetched
 from hookonce.receiver.ledger.maintenance import partitions
-from hookonce.receiver.ledger.states import RunStatus, Waits
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
 Key = tuple[str, str]
 Row = tuple[str, str, int, bool]
@@ -138,7 +141,7 @@ WITH incoming AS MATERIALIZED (
 ), queued AS (
     INSERT INTO hookonce.queue (event, received_at, source, type, due_at, waits)
     SELECT id, received_at, source, stored.type, now() + coalesce(put_off, interval '0'),
-           CASE WHEN {_IS_HELD} THEN '{Waits.HELD}' END
+           CASE WHEN {_IS_HELD} THEN '{states.Waits.HELD}' END
     FROM stored JOIN incoming USING (source, event_id) WHERE is_readable
 )%u%k
 SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
@@ -207,26 +210,35 @@ _RENAMED_LOCKS = 256
 
 
 def store(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key, Stored]:
+    """Store events, the calling thread waiting for it; as `store_in`."""
+    return run(store_in(connection, batch, IN_THREAD))
+
+
+async def store_in(
+    connection: psycopg.Connection, batch: Sequence[NewEvent], waits: Waits
+) -> dict[Key, Stored]:
     """Insert what is new and tell, for every key of the batch, what the ledger now holds.
 
     Keys must be distinct. Committed when it returns. An event whose key is taken by another body is a
     `CONFLICT`: the row stays as it is, the other body is kept in `conflicts`.
     """
-    answers = _insert(connection, batch)
+    answers = await _insert(connection, batch, waits)
     known = [event for event in batch if event.key not in answers]
     if known:
-        answers |= _compare(connection, known)
+        answers |= await waits.ask_server(_compare, connection, known)
     return answers
 
 
-def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key, Stored]:
+async def _insert(
+    connection: psycopg.Connection, batch: Sequence[NewEvent], waits: Waits
+) -> dict[Key, Stored]:
     try:
-        rows = _rows(connection, batch)
+        rows = await _rows(connection, batch, waits)
     except psycopg.errors.CheckViolation as error:
         if error.diag.constraint_name:  # else no partition takes the row; the text may be in any language
             raise
-        _make_partitions(connection)
-        rows = _rows(connection, batch)
+        await waits.ask_server(_make_partitions, connection)
+        rows = await _rows(connection, batch, waits)
     events = {event.key: event for event in batch}
     return {
         (source, event_id): Stored(
@@ -256,7 +268,7 @@ def renamed_locks(batch: Iterable[NewEvent]) -> list[int]:
     )
 
 
-def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row]:
+async def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent], waits: Waits) -> list[Row]:
     guarded = {
         mark.hex() + event.source
         for event in batch
@@ -266,8 +278,8 @@ def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row
     }
     renamed = renamed_locks(batch)
     if guarded or renamed:
-        return _insert_guarded(connection, batch, sorted(guarded), renamed)
-    return connection.execute(*_insertion(batch), prepare=True).fetchall()
+        return await waits.ask_server(_insert_guarded, connection, batch, sorted(guarded), renamed)
+    return await fetched(connection, *_insertion(batch), waits)
 
 
 def _insert_guarded(

@@ -20,6 +20,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options, split
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.redis.bounded_socket import bounding, is_quiet
 
 _WORD = re.compile(r"[A-Za-z]{1,20}")
@@ -133,21 +134,28 @@ class Script:
         self._kept: list[Any] = []
 
     def __call__(self, keys: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401  Redis's answer
+        """Run it, the calling thread waiting for it; as `ask`."""
+        return run(self.ask(keys, values, IN_THREAD))
+
+    async def ask(self, keys: Sequence[str], values: Sequence[Any], waits: Waits) -> Any:  # noqa: ANN401
         """Run it; where Redis does not know it, hand it over. Raises what the library raises (`asking`)."""
         given = _packed([len(keys), *keys, *values])
         try:
-            return self._answer(b"EVALSHA", self._digest, given, len(keys) + len(values))
+            return await self._answer(b"EVALSHA", self._digest, given, len(keys) + len(values), waits)
         except redis.exceptions.NoScriptError:
-            return self._answer(b"EVAL", self._text, given, len(keys) + len(values))
+            return await self._answer(b"EVAL", self._text, given, len(keys) + len(values), waits)
 
-    def _answer(self, command: bytes, script: str, given: bytes, number: int) -> Any:  # noqa: ANN401
+    async def _answer(self, command: bytes, script: str, given: bytes, number: int, waits: Waits) -> Any:  # noqa: ANN401
         """Ask; the library packs each of a batch's values at three times the cost."""
         pool = self._client.connection_pool
-        connection = self._connection(pool)
+        connection = self._kept_connection(pool) or await waits.ask_server(pool.get_connection)
         command_begins = b"*%d\r\n" % (number + 3) + _packed([command, script])
         is_kept = False
         try:
             connection.send_packed_command([command_begins + given])
+            # The library then reads what is there, and waits no longer than a bounded socket does.
+            if not await waits.readable(connection._sock.fileno(), REDIS_TIMEOUT.total_seconds()):  # noqa: SLF001
+                raise redis.exceptions.TimeoutError("no answer in time")
             answer = connection.read_response()
             is_kept = True
         except redis.ResponseError as error:  # an answer too
@@ -162,7 +170,7 @@ class Script:
                 pool.release(connection)
         return answer
 
-    def _connection(self, pool: Any) -> Any:  # noqa: ANN401  the library's, of any kind
+    def _kept_connection(self, pool: Any) -> Any:  # noqa: ANN401  the library's, of any kind
         """Return a connection that nobody uses, and on which nothing has come since: else the server hung up."""
         while self._kept:
             with suppress(IndexError):  # another thread took it
@@ -171,7 +179,7 @@ class Script:
                     return connection
                 connection.disconnect()
                 pool.release(connection)
-        return pool.get_connection()
+        return None
 
 
 def _packed(values: Sequence[Any]) -> bytes:

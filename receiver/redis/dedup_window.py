@@ -21,14 +21,15 @@ it costs Redis. It settles what the batch before has stored, too.
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hmac import compare_digest
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import redis
 
+from hookonce.receiver.processes.waits import IN_THREAD, Waits
 from hookonce.receiver.redis.answers import MAX_COUNT, lines, number_in, whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
@@ -37,7 +38,6 @@ CLAIM_TTL = timedelta(seconds=60)
 MAX_ID_LENGTH = 200
 SCAN_PAGE_SIZE = 1000
 
-_Answer = TypeVar("_Answer")
 _STORED = b"stored:"
 _MARK_BYTES = 16
 _LONGEST = 64
@@ -129,23 +129,28 @@ class DedupWindow:
         self._clock = clock
         self._exchange = Script(client, _EXCHANGE)
 
-    def claim(self, place: WindowPlace, entries: Collection[WindowEntry]) -> list[bool]:
+    async def claim(
+        self, place: WindowPlace, entries: Collection[WindowEntry], waits: Waits = IN_THREAD
+    ) -> list[bool]:
         """Claim every entry in one round trip; return which are known to be in the ledger with this body.
 
         Raises `WindowUnavailable`; a claim may then have been set all the same, which harms nobody.
         """
-        return self.exchange(place, entries)[0]
+        return (await self.exchange(place, entries, None, waits))[0]
 
-    def settle(self, place: WindowPlace | None, entries: Mapping[WindowEntry, timedelta], queue: str) -> int:
-        """Remember these entries as stored; return how many notifications are pending in RQ's `queue`. One round trip.
+    async def settle(self, stored: Remembered, waits: Waits = IN_THREAD) -> int:
+        """Remember what is stored; return how many notifications are pending in RQ's queue. One round trip.
 
-        Call after COMMIT, with the fingerprint of the row and how long to remember it. Where the place is unknown
-        nothing is remembered. Raises `WindowUnavailable`.
+        Call after COMMIT. Raises `WindowUnavailable`.
         """
-        return self.exchange(None, (), Remembered(queue, place, entries))[1]
+        return (await self.exchange(None, (), stored, waits))[1]
 
-    def exchange(
-        self, place: WindowPlace | None, entries: Collection[WindowEntry], stored: Remembered | None = None
+    async def exchange(
+        self,
+        place: WindowPlace | None,
+        entries: Collection[WindowEntry],
+        stored: Remembered | None = None,
+        waits: Waits = IN_THREAD,
     ) -> tuple[list[bool], int]:
         """Settle what an earlier batch has stored and claim the entries of this one, in one round trip.
 
@@ -160,17 +165,23 @@ class DedupWindow:
         if place is not None:
             keys += [_key(place.name, entry) for entry in entries]
         values[:0] = (first, _CLAIM_MS, _LONGEST)
-
-        def question() -> tuple[int, Sequence[bytes]]:
-            said = lines(self._exchange(keys, values), bool(first) + len(entries))
-            return (number_in(said[0], MAX_COUNT), said[1:]) if first else (0, said)
-
-        pending, found = self._ask("claim" if entries else "settle", question)
+        if self._breaker.is_open:
+            raise WindowUnavailable("Redis did not answer lately; not asked")
+        try:
+            with asking():
+                found = lines(await self._exchange.ask(keys, values, waits), bool(first) + len(entries))
+                pending = number_in(found[0], MAX_COUNT) if first else 0
+        except RedisUnavailable as error:
+            self._breaker.failed()
+            self._on_error("claim" if entries else "settle")
+            disconnect_if_replica(self._client, error.__cause__)
+            raise WindowUnavailable(f"Redis does not answer: {error}") from None
+        self._breaker.succeeded()
         if place is None:
             return [], pending
         return [
             answer != b"" and self._is_marked(place, entry, answer)
-            for entry, answer in zip(entries, found, strict=True)
+            for entry, answer in zip(entries, found[bool(first) :], strict=True)
         ], pending
 
     def _remember(self, stored: Remembered, keys: list[str]) -> list[bytes | int]:
@@ -198,21 +209,6 @@ class DedupWindow:
         if not compare_digest(mark, place.mark(entry, until)):
             return False
         return self._clock() * 1000 < int(until, 16)  # our own number: the mark is over it
-
-    def _ask(self, phase: str, question: Callable[[], _Answer]) -> _Answer:
-        """Return Redis's answer, unless it has just failed: then raise `WindowUnavailable` at once."""
-        if self._breaker.is_open:
-            raise WindowUnavailable("Redis did not answer lately; not asked")
-        try:
-            with asking():
-                answer = question()
-        except RedisUnavailable as error:
-            self._breaker.failed()
-            self._on_error(phase)
-            disconnect_if_replica(self._client, error.__cause__)
-            raise WindowUnavailable(f"Redis does not answer: {error}") from None
-        self._breaker.succeeded()
-        return answer
 
     def forget(self) -> int:
         """Delete every entry of every place; return how many. For restores that keep the timeline.

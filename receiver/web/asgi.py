@@ -1,6 +1,6 @@
 """The inbox inside an ASGI application: on its event loop, as on that of our own worker.
 
-Only the ledger's lane, and what would hold the loop up, is done by threads.
+Only what would hold the loop up is done by threads.
 """
 
 import asyncio
@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import OnLoop
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.mounted import Endpoint
 from hookonce.receiver.web.response import Response, problem

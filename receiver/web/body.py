@@ -13,7 +13,7 @@ from typing import Any, Self
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
-from hookonce.receiver.intake.waits import run
+from hookonce.receiver.processes.waits import run
 from hookonce.receiver.web.http.limits import BODY_TIMEOUT
 from hookonce.receiver.web.request import Request, WsgiRequest
 

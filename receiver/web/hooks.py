@@ -17,11 +17,11 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, hashed, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.source import Source
 from hookonce.receiver.web import problem_details
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.intake.pipeline import Intake, utc_now
-from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.web.client_address import Network
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
 from hookonce.receiver.web.request import Request

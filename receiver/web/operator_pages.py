@@ -7,8 +7,8 @@ from time import monotonic
 from typing import Any
 
 from hookonce.providers import Reason
-from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.request import Request, WsgiRequest
 from hookonce.receiver.web.response import Response, StartResponse, problem
 

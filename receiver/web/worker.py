@@ -28,9 +28,9 @@ from gunicorn import sock as gunicorn_sock
 from gunicorn.errors import AppImportError
 from gunicorn.workers.base import Worker
 
-from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
 from hookonce.receiver.processes.collector import calm_collector
+from hookonce.receiver.processes.waits import OnLoop
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
 from hookonce.receiver.web.http.clients import Clients
@@ -58,6 +58,7 @@ COMPUTING_THREADS = 1
 _M_MMAP_THRESHOLD = -3  # <malloc.h>
 _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
+_LAST_BATCH = 0.01  # seconds, for what a batch has left to do when it is answered
 _OWN_FILES = 500  # open files that are no client's
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -163,6 +164,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             loop.remove_reader(each.sock.fileno())
             each.close()
         await self._finish()
+        await asyncio.sleep(_LAST_BATCH)
         watch.cancel()
         self.graves.empty()
 

@@ -11,6 +11,7 @@ from rq.serializers import JSONSerializer
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import FormerId, Verdict
+from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -25,10 +26,13 @@ class CountingDeduplicator(Deduplicator):
         super().__init__(*args)
         self.asked = []
 
-    def _store_rounds(self, events):
+    def __call__(self, deliveries):
+        return run(self.commit(deliveries, IN_THREAD))
+
+    async def _store_rounds(self, events, waits):
         events = list(events)
         self.asked.append([event.event_id for event in events])
-        return super()._store_rounds(events)
+        return await super()._store_rounds(events, waits)
 
 
 @pytest.fixture
@@ -118,7 +122,7 @@ def test_deduplicator_does_not_believe_what_was_written_for_another_database(
     deduplicator, redis_url, database_url
 ):
     deduplicator([delivery_events(new_event("a"))])
-    deduplicator.rest()
+    run(deduplicator.rest(IN_THREAD))
     with connections.connect(database_url) as connection:
         connection.execute("TRUNCATE hookonce.events CASCADE")
         client = redis.Redis.from_url(redis_url)
@@ -170,7 +174,7 @@ def test_deduplicator_notifies_once_for_many_events(deduplicator, redis_url):
 
 def test_deduplicator_notifies_with_the_id_of_the_event_when_idle(deduplicator, redis_url):
     ((row,),) = deduplicator([delivery_events(new_event("a"))])
-    deduplicator.rest()
+    run(deduplicator.rest(IN_THREAD))
 
     with redis.Redis.from_url(redis_url) as client:
         (job,) = Queue("hookonce", connection=client, serializer=JSONSerializer).jobs

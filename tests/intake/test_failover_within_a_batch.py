@@ -8,6 +8,7 @@ import pytest
 from hookonce.receiver.intake import deduplication
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -22,10 +23,10 @@ __all__ = ["pair"]
 def test_retry_of_what_only_the_old_primary_took_is_stored(pair, redis_url, tmp_path, monkeypatch, together):
     primary, standby = pair
     cut_off(primary, standby)
-    right, taken = deduplication.store, []
+    right, taken = deduplication.store_in, []
 
-    def store(connection, batch):
-        rows = right(connection, batch)
+    async def store(connection, batch, waits):
+        rows = await right(connection, batch, waits)
         taken.append(batch)
         if len(taken) == 1:
             primary.kill()
@@ -44,10 +45,10 @@ def test_retry_of_what_only_the_old_primary_took_is_stored(pair, redis_url, tmp_
             if together
             else [DeliveryEvents([e], WINDOW) for e in (one, other)]
         )
-        monkeypatch.setattr(deduplication, "store", store)
+        monkeypatch.setattr(deduplication, "store_in", store)
 
-        answers = deduplicator(deliveries)
-        again = deduplicator([DeliveryEvents([one], timedelta(hours=1))])
+        answers = run(deduplicator.commit(deliveries, IN_THREAD))
+        again = run(deduplicator.commit([DeliveryEvents([one], timedelta(hours=1))], IN_THREAD))
         deduplicator.close()
 
     stored = [answer for answer in answers if not isinstance(answer, Exception)]

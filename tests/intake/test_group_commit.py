@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.intake.group_commit import MAX_WEIGHT, DeadlineExceeded, GroupCommit
-from hookonce.receiver.intake.waits import OnLoop
+from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.processes.waits import IN_THREAD, InThread, OnLoop
 from tests.support.waiting import until
 
 SOON = timedelta(seconds=0.05)
@@ -15,17 +15,17 @@ LONG = timedelta(seconds=10)
 
 
 class Lane:
-    def __init__(self, commit):
-        self.commit = commit
+    def __init__(self, make):
+        self.make = make
         self.is_closed = False
         self.batches, self.rests = 0, []
         """How many batches there were, in all and at each rest."""
 
-    def __call__(self, items):
+    async def commit(self, items, _waits):
         self.batches += 1
-        return self.commit(items)
+        return self.make(items)
 
-    def rest(self):
+    async def rest(self, _waits):
         self.rests.append(self.batches)
 
     def close(self):
@@ -106,17 +106,72 @@ def test_committer_answers_an_event_loop(committing):
     assert (one, type(bad), two) == (1, ValueError, 2)
 
 
-def test_committer_lets_a_request_of_an_event_loop_go_when_the_lanes_hang(committing):
-    hung = threading.Event()
-    committer = committing(lambda items: (hung.wait(10), items)[1], lanes=1)
+def test_committer_lets_a_request_of_an_event_loop_go_when_the_lanes_hang():
+    class Hung(Lane):
+        async def commit(self, _items, waits):
+            await waits.rung(waits.bell())
+
+    lane = Hung(None)
 
     async def ask():
         with ThreadPoolExecutor(1) as threads:
-            await committer.committed("x", SOON, OnLoop(threads, threads))
+            await GroupCommit(lambda: lane, lanes=1).committed("x", SOON, OnLoop(threads, threads))
 
     with pytest.raises(DeadlineExceeded):
         asyncio.run(ask())
-    hung.set()
+    assert lane.is_closed
+
+
+def test_committer_has_the_lanes_of_an_event_loop_and_of_threads_beside_each_other():
+    lanes = {}
+
+    class Noting(Lane):
+        async def commit(self, items, waits):
+            lanes.update(dict.fromkeys(items, type(waits)))
+            return items
+
+    committer = GroupCommit(lambda: Noting(None), lanes=1)
+
+    async def ask():
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(4) as threads:
+            waits = OnLoop(threads, threads)
+            for n in range(0, 40, 4):
+                in_thread = [loop.run_in_executor(threads, committer.submit, m, LONG) for m in (n, n + 1)]
+                on_loop = [committer.committed(m, LONG, waits) for m in (n + 2, n + 3)]
+                assert await asyncio.gather(*in_thread, *on_loop) == [n, n + 1, n + 2, n + 3]
+
+    asyncio.run(ask())
+    committer.close()
+
+    assert len(lanes) == 40
+    assert set(lanes.values()) == {OnLoop, InThread}
+
+
+def test_committer_of_threads_keeps_what_is_heavy_off_an_event_loop():
+    class Noting(Lane):
+        async def commit(self, items, _waits):
+            return [threading.current_thread() for _ in items]
+
+    committer = GroupCommit(lambda: Noting(None), waits=IN_THREAD)
+
+    async def ask():
+        with ThreadPoolExecutor(1) as threads:
+            return await committer.committed("x", LONG, OnLoop(threads, threads))
+
+    assert asyncio.run(ask()) is not threading.main_thread()
+    committer.close()
+
+
+def test_committer_goes_on_with_another_event_loop_where_one_has_ended():
+    committer = GroupCommit(lambda: Lane(lambda items: items), lanes=1)
+
+    async def ask(item):
+        with ThreadPoolExecutor(1) as threads:
+            return await committer.committed(item, LONG, OnLoop(threads, threads))
+
+    assert [asyncio.run(ask(n)) for n in range(3)] == [0, 1, 2]
+    assert committer.is_idle
 
 
 def test_committer_gathers_what_comes_while_a_batch_commits(committing):
@@ -142,7 +197,7 @@ def test_committer_gathers_what_comes_while_a_batch_commits(committing):
 
 def test_committer_raises_for_one_item_what_was_wrong_with_it():
     committer = GroupCommit(
-        lambda: lambda items: [ValueError("bad") if item == "bad" else item for item in items]
+        lambda: Lane(lambda items: [ValueError("bad") if item == "bad" else item for item in items])
     )
 
     assert committer.submit("good", LONG) == "good"
@@ -239,58 +294,13 @@ def test_committer_lets_no_lane_rest_between_batches_that_follow_each_other():
 
 def test_committer_goes_on_after_a_rest_that_failed():
     class Restless(Lane):
-        def rest(self):
+        async def rest(self, _waits):
             raise RuntimeError("no rest")
 
     committer = GroupCommit(lambda: Restless(lambda items: items), lanes=1)
 
     assert [committer.submit(n, LONG) for n in range(3)] == [0, 1, 2]
     committer.close()
-
-
-def test_committer_keeps_nobody_waiting_for_an_item_that_is_much_work(committing):
-    begun, done = threading.Event(), threading.Event()
-
-    def commit(items):
-        if items == [MAX_WEIGHT + 1]:
-            begun.set()
-            done.wait(10)
-        return items
-
-    committer = committing(commit, weigh=lambda item: item)
-    heavy = in_threads(1, lambda _: committer.submit(MAX_WEIGHT + 1, LONG))
-    begun.wait(10)
-    answers = [committer.submit(1, LONG) for _ in range(20)]
-    done.set()
-    heavy[0].join(10)
-
-    assert answers == [1] * 20
-
-
-def test_committer_calls_another_lane_for_who_waits_behind_an_item_that_is_much_work(committing):
-    begun, go, done = threading.Event(), threading.Event(), threading.Event()
-    answers = []
-
-    def commit(items):
-        begun.set()
-        go.wait(10)
-        if MAX_WEIGHT + 1 in items:
-            done.wait(10)
-        return items
-
-    committer = committing(commit, weigh=lambda item: item, lanes=2)
-    threads = in_threads(1, lambda _: committer.submit(0, LONG))
-    begun.wait(10)
-    for number, item in enumerate([1, MAX_WEIGHT + 1, 2], 1):
-        threads += in_threads(1, lambda _, item=item: answers.append(committer.submit(item, LONG)))
-        until(lambda: committer.waiting, number)
-    go.set()
-    until(lambda: sorted(answers), [1, 2])
-    done.set()
-    for thread in threads:
-        thread.join(10)
-
-    assert sorted(answers) == [1, 2, MAX_WEIGHT + 1]
 
 
 def test_committer_calls_another_lane_when_one_is_stuck(committing):

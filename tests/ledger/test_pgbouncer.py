@@ -13,6 +13,7 @@ from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.database.schema_version import REVISION
 from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -31,7 +32,10 @@ def test_inbox_works_through_a_pooler_in_transaction_mode(inbox, pooled_url, red
         with connect(redis_url) as client:
             lane = Deduplicator(pooled_url, DedupWindow(client, CircuitBreaker()), WorkQueue(client))
             ids = [f"evt_{number}_{n}" for n in range(30)]
-            answers = [lane([DeliveryEvents([new_event(event_id)], WINDOW)]) for event_id in ids + ids[:5]]
+            answers = [
+                run(lane.commit([DeliveryEvents([new_event(event_id)], WINDOW)], IN_THREAD))
+                for event_id in ids + ids[:5]
+            ]
             verdicts[number] = [answer[0][0].verdict for answer in answers]
             lane.close()
 

@@ -18,10 +18,11 @@ from hookonce.receiver.idempotency.records import Claim, Key, StoreUnavailable, 
 from hookonce.receiver.idempotency.redis_hash import RedisStore
 from hookonce.receiver.intake import deduplication
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.processes.waits import run
 from hookonce.receiver.redis.answers import MAX_COUNT
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace
+from hookonce.receiver.redis.dedup_window import DedupWindow, Remembered, WindowEntry, WindowPlace
 from hookonce.receiver.redis.sign_in_attempts import take
 from hookonce.receiver.redis.work_queue import WorkQueue
 from hookonce.receiver.redis.workers import alive
@@ -184,30 +185,30 @@ def test_mark_costs_a_delivery_less_than_five_microseconds():
 def test_mark_that_is_moved_to_another_key_is_not_believed(redis_url, valkey):
     with connect(redis_url) as client:
         window = DedupWindow(client, CircuitBreaker())
-        window.settle(PLACE, {ENTRY: timedelta(hours=1)}, "queue")
+        run(window.settle(Remembered("queue", PLACE, {ENTRY: timedelta(hours=1)})))
         [key] = valkey.keys("hookonce:*")
         mark, believed = valkey.get(key), []
         for name, (place, entry) in OTHERS.items():
-            window.claim(place, [entry])
+            run(window.claim(place, [entry]))
             for each in valkey.keys("hookonce:*"):
                 valkey.set(each, mark)
-            believed += [name for answer in window.claim(place, [entry]) if answer]
+            believed += [name for answer in run(window.claim(place, [entry])) if answer]
 
         assert believed == []
-        assert window.claim(PLACE, [ENTRY]) == [True]
+        assert run(window.claim(PLACE, [ENTRY])) == [True]
 
 
 def test_mark_is_believed_for_its_window_and_no_longer_whoever_keeps_it(redis_url, valkey):
     now = 1_800_000_000.0
     with connect(redis_url) as client:
         window = DedupWindow(client, CircuitBreaker(), clock=lambda: now)
-        window.settle(PLACE, {ENTRY: timedelta(hours=1)}, "queue")
+        run(window.settle(Remembered("queue", PLACE, {ENTRY: timedelta(hours=1)})))
         valkey.persist(valkey.keys("hookonce:*")[0])
 
         now += 3599
-        before = window.claim(PLACE, [ENTRY])
+        before = run(window.claim(PLACE, [ENTRY]))
         now += 2
-        after = window.claim(PLACE, [ENTRY])
+        after = run(window.claim(PLACE, [ENTRY]))
 
     assert (before, after) == ([True], [False])
 
@@ -559,7 +560,7 @@ def test_script_is_called_by_its_own_digest_whatever_redis_calls_it(hostile):
     hostile.says = says
     with connect(hostile.url) as client:
         window = DedupWindow(client, CircuitBreaker())
-        answers = [window.claim(PLACE, [ENTRY]) for _ in range(2)]
+        answers = [run(window.claim(PLACE, [ENTRY])) for _ in range(2)]
 
     assert answers == [[False], [False]]
     assert b"SCRIPT" not in asked

@@ -12,6 +12,7 @@ from hookonce.receiver.config import server_urls
 from hookonce.receiver.dev.embedded import binaries
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis import client as redis_client
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
@@ -70,16 +71,27 @@ def url(ports):
     return f"redis+sentinel://127.0.0.1:1,127.0.0.1:{ports[2]}/{SERVICE}?db=3"
 
 
+def commit(lane, event_id):
+    return run(lane.commit([DeliveryEvents([new_event(event_id)], WINDOW)], IN_THREAD))
+
+
 def test_window_and_bell_follow_the_sentinels_to_another_primary(inbox, sentinel, url, ports, database_url):
     inbox.on(effect)
     with connect(url) as client:
         lane = Deduplicator(database_url, DedupWindow(client, CircuitBreaker(limit=1000)), WorkQueue(client))
-        before = [lane([DeliveryEvents([new_event("a")], WINDOW)])[0][0].verdict for _ in range(2)]
+        before = [
+            run(lane.commit([DeliveryEvents([new_event("a")], WINDOW)], IN_THREAD))[0][0].verdict
+            for _ in range(2)
+        ]
         with redis.Redis(port=ports[0]) as primary:
             primary.shutdown(nosave=True)
         until(lambda: primary_of(sentinel), str(ports[1]), away=AWAY, seconds=40)
         until(
-            lambda: lane([DeliveryEvents([new_event("b")], WINDOW)]) and remembered(ports[1], "b"), away=AWAY
+            lambda: (
+                run(lane.commit([DeliveryEvents([new_event("b")], WINDOW)], IN_THREAD))
+                and remembered(ports[1], "b")
+            ),
+            away=AWAY,
         )
         lane.close()
         until(lambda: WorkQueue(client).notify() is None and WorkQueue(client).pending(), away=AWAY)

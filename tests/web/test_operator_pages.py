@@ -2,7 +2,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from hookonce.receiver.intake.waits import OnLoop
+from hookonce.receiver.processes.waits import OnLoop
 from hookonce.receiver.web import operator_pages
 from hookonce.receiver.web.operator_pages import Shared
 from hookonce.receiver.web.response import Response

@@ -1,6 +1,7 @@
 """PostgreSQL itself: how it is reached, and what lies in it.
 
 - `connections`: psycopg, every wait bounded; which database a connection reached
+- `statements`: one statement, whose answer a thread or an event loop waits for
 - `round_trip`: several statements in one round trip, by libpq itself
 - `arrays`: columns of values, packed for a statement that takes many rows
 - `engines`: SQLAlchemy over psycopg, for handlers

@@ -14,8 +14,8 @@ from concurrent.futures import Executor
 from time import monotonic
 from typing import Any, Protocol
 
-from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.logs import limited
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer

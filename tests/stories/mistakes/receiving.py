@@ -9,10 +9,10 @@ from hookonce.providers.kit.events.fingerprint import delivery_fingerprint
 from hookonce.providers.kit.schemes import hmac_signature
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake import deduplication, new_events, pipeline
-from hookonce.receiver.intake.waits import IN_THREAD, run
 from hookonce.receiver.ledger import store
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import Stored, Verdict
+from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis import dedup_window
 from tests.stories.mistakes import replace, reword
 
@@ -34,11 +34,11 @@ def retries_the_set_nx_and_believes_it():
         def _is_marked(self, _place, _entry, _answer):
             return True
 
-    def exchange(self, place, entries, stored=None):
+    async def exchange(self, *asked):
         try:
-            return right(self, place, entries, stored)
+            return await right(self, *asked)
         except dedup_window.WindowUnavailable:
-            return Believing(self._client, self._breaker).exchange(place, entries)
+            return await Believing(self._client, self._breaker).exchange(*asked)
 
     right = replace(dedup_window.DedupWindow, "exchange", exchange)
 
@@ -52,12 +52,13 @@ def answers_before_the_commit():
 
 
 def settles_before_the_commit():
-    def store_settled(self, deliveries, found):
+    async def store_settled(self, deliveries, found, waits):
         ttls = {deduplication._entry(e): d.ttl for d in deliveries for e in d.events}
         new = {entry: ttl for entry, ttl in ttls.items() if entry not in found}
-        self._window.settle(self._place, new, self._work_queue.queue)
+        stored = dedup_window.Remembered(self._work_queue.queue, self._place, new)
+        await self._window.settle(stored, waits)
         reach("window.settled")
-        return right(self, deliveries, found)
+        return await right(self, deliveries, found, waits)
 
     right = replace(deduplication.Deduplicator, "_store", store_settled)
 
@@ -65,8 +66,8 @@ def settles_before_the_commit():
 def keeps_the_body_in_a_second_transaction():
     leave_out("), kept AS (", "), queued AS (")
 
-    def insert(connection, events):
-        stored = right(connection, events)
+    async def insert(connection, events, waits):
+        stored = await right(connection, events, waits)
         reach("ledger.inserted")
         for event in events:
             if event.key in stored:
@@ -86,8 +87,8 @@ SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id
 def puts_into_the_queue_in_a_second_transaction():
     leave_out("), queued AS (", ")%u")
 
-    def insert(connection, events):
-        stored = right(connection, events)
+    async def insert(connection, events, waits):
+        stored = await right(connection, events, waits)
         reach("ledger.inserted")
         for event in events:
             if event.key in stored:

@@ -7,7 +7,7 @@ from gunicorn.config import Config
 from gunicorn.http.errors import ParseException
 from gunicorn.http.parser import RequestParser
 
-from hookonce.receiver.intake.waits import run
+from hookonce.receiver.processes.waits import run
 from hookonce.receiver.web import gunicorn_conf
 from hookonce.receiver.web.http.body_stream import BodyStream
 from hookonce.receiver.web.http.head import BadHead, HeadReader

@@ -1,0 +1,34 @@
+"""A statement whose answer is waited for as its caller waits (`receiver.processes.waits`)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.waiting import Ready, Wait
+
+from hookonce.receiver.processes.waits import Waits
+
+
+async def fetched(
+    connection: psycopg.Connection, statement: str, parameters: Sequence[object], waits: Waits
+) -> list[tuple[Any, ...]]:
+    """Execute a statement, prepared where that is allowed, and return its rows. Raises as `Connection.execute` does.
+
+    psycopg says in what it makes of a statement for what it would wait; its own cursors, of threads and of loops, are
+    no more than two ways to do so.
+    """
+    cursor = connection.cursor()
+    # No public part of psycopg starts a statement without waiting; `tests/ledger/test_statements.py` notices a change.
+    steps = cursor._execute_gen(statement, parameters, prepare=True)  # noqa: SLF001
+    socket = connection.pgconn.socket
+    try:
+        wanted = next(steps)
+        while True:
+            if wanted & Wait.W:
+                await waits.writable(socket)
+                wanted = steps.send(Ready.W)
+            else:
+                await waits.readable(socket)
+                wanted = steps.send(Ready.R)
+    except StopIteration:
+        return cursor.fetchall()

@@ -1,0 +1,216 @@
+"""How a request, or a lane of a group commit, waits: its thread stands still, or its event loop goes on with others.
+
+What a request goes through is written once, as coroutines that wait by one of these. In a thread nothing is ever
+suspended, so `run` brings such a coroutine to its end in one go.
+"""
+
+import asyncio
+import select
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import Context
+from datetime import timedelta
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+_LOOK = 0.05
+"""Seconds between two looks for deadlines that are over; shorter ones have a timer each."""
+_SERVER_THREADS = 4
+"""For what waits for PostgreSQL or Redis otherwise than by a socket: connections that are made, rare statements."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Waits(Protocol):
+    """A way to wait. A *bell* is what one request or lane waits for: rung by another, waited for once."""
+
+    async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call what waits for other machines."""
+
+    async def ask_server(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call what waits for our own PostgreSQL or Redis, whoever else keeps the threads of `ask` waiting."""
+
+    async def compute(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call what keeps a processor busy for longer than others should wait."""
+
+    async def readable(self, file: int, seconds: float | None = None) -> bool:
+        """Wait until a socket has something to read; return whether it was in time."""
+
+    async def writable(self, file: int) -> bool:
+        """Wait until a socket takes something."""
+
+    def bell(self) -> Any:  # noqa: ANN401  whatever this way of waiting has
+        """Return a bell that nobody has rung."""
+
+    def ring(self, bells: Sequence[Any]) -> None:
+        """Ring bells of this way of waiting, from any thread."""
+
+    async def rung(self, bell: Any, deadline: timedelta | None = None) -> bool:  # noqa: ANN401
+        """Wait until a bell is rung; return whether it was in time."""
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> Callable[[], None]:
+        """Run a coroutine beside the caller; return what waits for its end, where that is possible."""
+
+
+class InThread:
+    """The way of a thread that has nothing else to do."""
+
+    async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call it."""
+        return function(*args, **kwargs)
+
+    compute = ask_server = ask
+
+    async def readable(self, file: int, seconds: float | None = None) -> bool:
+        """Poll the socket."""
+        return _polled(file, select.POLLIN, seconds)
+
+    async def writable(self, file: int) -> bool:
+        """Poll the socket."""
+        return _polled(file, select.POLLOUT, None)
+
+    def bell(self) -> threading.Lock:
+        """Return a lock that is taken: a third of the cost of an Event, and there is one who waits."""
+        bell = threading.Lock()
+        bell.acquire()
+        return bell
+
+    def ring(self, bells: Sequence[threading.Lock]) -> None:
+        """Release the locks."""
+        for bell in bells:
+            bell.release()
+
+    async def rung(self, bell: threading.Lock, deadline: timedelta | None = None) -> bool:
+        """Wait for the lock."""
+        return bell.acquire(timeout=-1 if deadline is None else deadline.total_seconds())
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> Callable[[], None]:
+        """Start a thread."""
+        thread = threading.Thread(target=run, args=[coroutine], daemon=True, name=name)
+        thread.start()
+        return thread.join
+
+
+IN_THREAD = InThread()
+
+
+class OnLoop:
+    """The way of the running event loop; `askers` and `computers` are its threads for what would hold it up."""
+
+    def __init__(self, askers: Executor, computers: Executor) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._askers = askers
+        self._computers = computers
+        self._servers = ThreadPoolExecutor(_SERVER_THREADS, thread_name_prefix="hookonce-servers")
+        self._due: defaultdict[timedelta, deque[tuple[float, asyncio.Future[bool]]]] = defaultdict(deque)
+        self._is_looking = False
+        self._started: set[asyncio.Task[None]] = set()
+
+    async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Have a thread call it."""
+        return await self._loop.run_in_executor(self._askers, lambda: function(*args, **kwargs))
+
+    async def ask_server(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Have a thread call it."""
+        return await self._loop.run_in_executor(self._servers, lambda: function(*args, **kwargs))
+
+    async def compute(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Have a thread call it."""
+        return await self._loop.run_in_executor(self._computers, lambda: function(*args, **kwargs))
+
+    async def readable(self, file: int, seconds: float | None = None) -> bool:
+        """Have the loop look at the socket."""
+        bell = self._loop.create_future()
+        self._loop.add_reader(file, _end, [bell], True)  # noqa: FBT003
+        try:
+            return await self._in_time(bell, seconds)
+        finally:
+            self._loop.remove_reader(file)
+
+    async def writable(self, file: int) -> bool:
+        """Have the loop look at the socket."""
+        bell = self._loop.create_future()
+        self._loop.add_writer(file, _end, [bell], True)  # noqa: FBT003
+        try:
+            return await bell
+        finally:
+            self._loop.remove_writer(file)
+
+    def bell(self) -> asyncio.Future[bool]:
+        """Return a future."""
+        return self._loop.create_future()
+
+    def ring(self, bells: Sequence[asyncio.Future[bool]]) -> None:
+        """Wake the loop once for all of them; it may have been closed meanwhile, and nobody waits."""
+        try:
+            if threading.get_ident() == self._thread:
+                _end(bells, True)  # noqa: FBT003
+            else:
+                self._loop.call_soon_threadsafe(_end, bells, True)  # noqa: FBT003
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+
+    async def rung(self, bell: asyncio.Future[bool], deadline: timedelta | None = None) -> bool:
+        """Await the future."""
+        if deadline is None:
+            return await bell
+        seconds = deadline.total_seconds()
+        if seconds < _LOOK:
+            return await self._in_time(bell, seconds)
+        self._due[deadline].append((self._loop.time() + seconds, bell))
+        if not self._is_looking:
+            self._is_looking = True
+            self._loop.call_later(_LOOK, self._look)
+        return await bell
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> Callable[[], None]:
+        """Start a task, which is of no request; nobody can wait for its end without holding the loop up."""
+        task = self._loop.create_task(coroutine, name=name, context=Context())
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+        return lambda: None
+
+    async def _in_time(self, bell: asyncio.Future[bool], seconds: float | None) -> bool:
+        if seconds is None:
+            return await bell
+        timer = self._loop.call_later(seconds, _end, [bell], False)  # noqa: FBT003
+        try:
+            return await bell
+        finally:
+            timer.cancel()
+
+    def _look(self) -> None:
+        """End those whose deadline is over: one timer for all, since nearly none is ever needed."""
+        now, self._is_looking = self._loop.time(), False
+        for due in self._due.values():
+            while due and (due[0][1].done() or due[0][0] <= now):
+                _end([due.popleft()[1]], False)  # noqa: FBT003
+            self._is_looking = self._is_looking or bool(due)
+        if self._is_looking:
+            self._loop.call_later(_LOOK, self._look)
+
+
+def _end(bells: Sequence[asyncio.Future[bool]], in_time: bool) -> None:  # noqa: FBT001
+    for bell in bells:
+        if not bell.done():
+            bell.set_result(in_time)
+
+
+def _polled(file: int, event: int, seconds: float | None) -> bool:
+    poll = select.poll()
+    poll.register(file, event)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
+def run(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Bring a coroutine that waits `InThread` to its end, and return what it returns. Raises what it raises."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a coroutine waits for an event loop in a thread that has none")
