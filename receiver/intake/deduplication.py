@@ -322,14 +322,14 @@ class Deduplicator:
         return self._place
 
     async def _connected(self, waits: Waits) -> psycopg.Connection:
-        connection = self._connection
-        if connection is None:
-            connection, self._place = await waits.ask_server(_connect, self._url)
-            self._connection = connection
-            self._place_read_at = time.monotonic()
-            if self._place is None or self._place != self._last_ledger:
-                self._ledgers += 1
-            self._last_ledger = self._place
+        if self._connection is not None:
+            return self._connection
+        connection, self._place = await waits.ask_server(_connect, self._url)
+        self._connection = connection
+        self._place_read_at = time.monotonic()
+        if self._place is None or self._place != self._last_ledger:
+            self._ledgers += 1
+        self._last_ledger = self._place
         return connection
 
     def close(self) -> None:

@@ -4,8 +4,8 @@ A lane has its own connection, and is a task of the event loop whose requests it
 are threads (`receiver.processes.waits`). It takes everything that waits, commits it as one batch, and takes what has
 come meanwhile. So batches form while the previous one commits. Clients that were just answered are back with their
 next request in a moment: as many as were under way are waited for, `GATHER` at most, and whoever is alone waits for
-nobody. One lane makes the largest batches; another is called only when that one is stuck. Each request waits for its own
-answer, with its own deadline, so a hung server holds a lane and never a request.
+nobody. One lane makes the largest batches; another is called only when that one is stuck. Each request waits for its
+own answer, with its own deadline, so a hung server holds a lane and never a request.
 """
 
 import threading

@@ -131,7 +131,7 @@ class OnLoop:
 
     async def writable(self, file: int) -> bool:
         """Have the loop look at the socket."""
-        bell = self._loop.create_future()
+        bell: asyncio.Future[bool] = self._loop.create_future()
         self._loop.add_writer(file, _end, [bell], True)  # noqa: FBT003
         try:
             return await bell
