@@ -182,8 +182,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         if not self._is_logged:
             return
         response = SimpleNamespace(status=answer.status, headers=answer.headers, sent=size)
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-        request = SimpleNamespace(headers=headers)
+        request = SimpleNamespace(headers=list(zip(head.names.lower, head.values, strict=True)))
         self.log.access(response, request, environ(), timedelta(seconds=time.time() - began))
 
     def init_signals(self) -> None:

@@ -5,7 +5,9 @@ after is given back, and the next request gets a parser of its own. Nothing of a
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -14,7 +16,10 @@ from hookonce.receiver.web.http import limits
 END = b"\r\n\r\n"
 _TARGET = re.compile(rb"/[!\"$-~]*")  # origin form, visible ASCII, no fragment
 _NAME = re.compile(rb"[!#$%&'*+\-.^`|~0-9A-Za-z]+")  # a token without the underscore
-_ONCE = frozenset({b"host", b"content-type", b"content-length", b"transfer-encoding", b"expect"})
+_FRAMING = frozenset({"content-length", "transfer-encoding", "expect"})
+_ONCE = _FRAMING | {"host", "content-type"}
+_USUAL_SIZE = 4096
+"""Bytes of a head whose names are kept for the next one that has the same."""
 _VERSIONS = {"1.0": (1, 0), "1.1": (1, 1)}
 _MAX_DIGITS = 19
 _LINE_ENDS = (b"\r", b"\n")
@@ -25,36 +30,58 @@ class BadHead(Exception):  # noqa: N818  a state of the request, answered with 4
     """What was sent is no proper request; the text says why and quotes nothing of it."""
 
 
+class _Names(NamedTuple):
+    """The names of a head's headers in lower case, and where those are that say how long the body is."""
+
+    lower: tuple[str, ...] = ()
+    framing: tuple[int, ...] = ()
+
+
 class Head:
-    """A request line and headers, as sent; `headers` holds lower-case names in their order."""
+    """A request line and headers, as sent; `names` in lower case and `values` are in their order."""
 
     __slots__ = (
         "content_length",
         "expects_continue",
-        "headers",
         "is_chunked",
         "keeps_alive",
         "method",
+        "names",
         "target",
+        "values",
         "version",
     )
 
-    def __init__(self, method: str, target: bytes, version: tuple[int, int]) -> None:
+    def __init__(
+        self, method: str, target: bytes, version: tuple[int, int], names: _Names, values: Sequence[str]
+    ) -> None:
         self.method = method
         self.target = target
         self.version = version
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.names = names
+        self.values = values
         self.content_length: int | None = None
         self.is_chunked = False
         self.expects_continue = False
         self.keeps_alive = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers by their names; those of one name are joined with a comma."""
+        names = self.names.lower
+        headers = dict(zip(names, self.values, strict=True))
+        if len(headers) < len(names):
+            headers = {}
+            for name, value in zip(names, self.values, strict=True):
+                headers[name] = f"{headers[name]},{value}" if name in headers else value
+        return headers
 
 
 class HeadReader:
     """Reads one head. `limit_line`, `limit_count` and `limit_field` are gunicorn's `limit_request_…`."""
 
     __slots__ = (
-        "_count",
+        "_found",
         "_held",
         "_is_complete",
         "_keeps_alive",
@@ -62,7 +89,6 @@ class HeadReader:
         "_parser",
         "_skipped",
         "_target",
-        "headers",
         "limit_count",
         "limit_field",
         "limit_line",
@@ -74,7 +100,7 @@ class HeadReader:
         self.limit_count = limit_count
         self.limit_field = limit_field
         self.size = self._skipped = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self._found: list[tuple[bytes, bytes]] = []
         self._held = b""
         self._line = self._target = b""
         self._is_complete = self._keeps_alive = False
@@ -122,11 +148,9 @@ class HeadReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; llhttp's callback."""
-        if len(self.headers) >= self.limit_count:
+        if len(self._found) >= self.limit_count:
             raise BadHead("there are too many headers")
-        if name is None or len(name) + len(value) + 4 > self.limit_field:
-            raise BadHead("a header is too long")
-        self.headers.append((_lower(name), value.rstrip(b" \t")))
+        self._found.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Notice the end; llhttp's callback."""
@@ -169,19 +193,38 @@ class HeadReader:
             raise BadHead("the request line has more than its three parts and a space between them")
         if _TARGET.fullmatch(target) is None or method == b"CONNECT":
             raise BadHead("the target is not a path")
-        head = Head(method.decode("ascii"), target, version)
-        head.headers = self.headers
+        head = Head(method.decode("ascii"), target, version, *self._headers())
         head.keeps_alive = self._keeps_alive
         _read_framing(head)
         return head
 
+    def _headers(self) -> tuple[_Names, Sequence[str]]:
+        """Return the names and the values, each in their order: the names of most heads are those of one before."""
+        if not self._found:
+            return _Names(), ()
+        names, values = zip(*self._found, strict=True)
+        if self.size > self.limit_field:
+            for name, value in self._found:
+                if name is None or len(name) + len(value) + 4 > self.limit_field:
+                    raise BadHead("a header is too long")
+        read = _names if self.size <= _USUAL_SIZE else _names.__wrapped__
+        return read(names), b"\n".join([value.rstrip(b" \t") for value in values]).decode("latin-1").split(
+            "\n"
+        )
 
-@lru_cache(maxsize=512)
-def _lower(name: bytes) -> bytes:
-    """Return a header's name in lower case. Raises `BadHead` for what is no name."""
-    if _NAME.fullmatch(name) is None:
+
+@lru_cache(maxsize=256)
+def _names(names: tuple[bytes, ...]) -> _Names:
+    """Return names in lower case. Raises `BadHead` for what is no name, and for what came twice and may not."""
+    if any(name is None or _NAME.fullmatch(name) is None for name in names):
         raise BadHead("a header's name has an underscore or no characters of a name")
-    return name.lower()
+    lower = tuple(name.decode("ascii").lower() for name in names)
+    once = [name for name in lower if name in _ONCE]
+    if len(set(once)) < len(once):
+        raise BadHead("a header that may come once came twice")
+    if "content-length" in once and "transfer-encoding" in once:
+        raise BadHead("a length and chunks")
+    return _Names(lower, tuple(n for n, name in enumerate(lower) if name in _FRAMING))
 
 
 def _ends_with_whole_line(data: bytes) -> int:
@@ -198,22 +241,17 @@ def _ends_with_whole_line(data: bytes) -> int:
 
 def _read_framing(head: Head) -> None:
     """Read what says how long the body is, and refuse what two readers may read in two ways."""
-    found = [(name, value) for name, value in head.headers if name in _ONCE]
-    once = dict(found)
-    if len(once) < len(found):
-        raise BadHead("a header that may come once came twice")
-    if b"content-length" in once and b"transfer-encoding" in once:
-        raise BadHead("a length and chunks")
-    for name, value in found:
-        if name == b"content-length":
-            if not value.isdigit() or len(value) > _MAX_DIGITS:
+    for place in head.names.framing:
+        name, value = head.names.lower[place], head.values[place]
+        if name == "content-length":
+            if not (value.isascii() and value.isdigit()) or len(value) > _MAX_DIGITS:
                 raise BadHead("Content-Length is not a number")
             head.content_length = int(value)
-        elif name == b"transfer-encoding":
-            if value.lower() != b"chunked" or head.version == (1, 0):
+        elif name == "transfer-encoding":
+            if value.lower() != "chunked" or head.version == (1, 0):
                 raise BadHead("the only transfer coding is chunked, in HTTP/1.1")
             head.is_chunked = True
-        elif name == b"expect":
-            if value.lower() != b"100-continue":
+        elif name == "expect":
+            if value.lower() != "100-continue":
                 raise BadHead("an expectation that is not 100-continue")
             head.expects_continue = head.version == (1, 1)

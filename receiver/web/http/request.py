@@ -53,10 +53,7 @@ class IncomingRequest:
         """The headers."""
         headers = self._headers
         if headers is None:
-            headers = self._headers = {}
-            for raw, value in self.head.headers:
-                name, text = _name(raw), value.decode("latin-1")
-                headers[name] = f"{headers[name]},{text}" if name in headers else text
+            headers = self._headers = self.head.headers
         return headers
 
     async def piece(self, size: int) -> bytes:
@@ -76,11 +73,6 @@ class IncomingRequest:
         for name, text in self.headers.items():
             made[_variable(name)] = text
         return made
-
-
-@lru_cache(maxsize=512)
-def _name(raw: bytes) -> str:
-    return raw.decode("ascii")
 
 
 @lru_cache(maxsize=512)

@@ -58,8 +58,8 @@ def ours(data, step=None):
         body = run(BodyStream(Nothing(), head, rest, None).read())
     except (BadHead, OSError, ValueError):
         return REFUSED
-    headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers]
-    return Read(head.method, head.target.decode("ascii"), tuple(headers), body)
+    headers = tuple(zip(head.names.lower, head.values, strict=True))
+    return Read(head.method, head.target.decode("ascii"), headers, body)
 
 
 def configuration():
