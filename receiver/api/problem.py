@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hookonce.receiver.desk.models import ResponseModel
-from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Invalid, NotFound, Refused, Unavailable
 from hookonce.receiver.web import problem_details
 
 CODES = {
@@ -77,7 +77,7 @@ class Problem(Exception):  # noqa: N818  an answer
         return problem_details.document(self.status, self.code, **more)
 
 
-_STATUSES: Mapping[type[Refused], int] = {NotFound: 404, Conflict: 409, Unavailable: 503}
+_STATUSES: Mapping[type[Refused], int] = {NotFound: 404, Conflict: 409, Invalid: 422, Unavailable: 503}
 
 
 def of_refusal(refused: Refused) -> Problem:

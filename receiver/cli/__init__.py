@@ -1,11 +1,11 @@
 """The command line. Each command is imported when it is called, not before.
 
-`commands` has one module per command; some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture`
-and `new`.
+`commands` has one module per command, many of which `action_command` makes of an action of the desk; some have parts of
+their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
-servers, `desk` asks there or by `--at` elsewhere, `notify` tells the workers, `local_sources` knows what can be sent to
-here, `exported_event` reads an event of another ledger, `pulled` says how far a pull of them is, and `signing_sources`
-whose secrets sign and verify.
+servers, `desk` asks there or by `--at` elsewhere, `far_tail` again and again, `notify` tells the workers,
+`local_sources` knows what can be sent to here, `exported_event` reads an event of another ledger, `pulled` says how far
+a pull of them is, and `signing_sources` whose secrets sign and verify.
 """
 
 import atexit
@@ -28,6 +28,7 @@ _HERE = "hookonce.receiver.cli.commands"
 
 COMMANDS = {
     "alerts": (f"{_HERE}.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
+    "audit": (f"{_HERE}.audit:audit", "List what people and programs changed, newest first."),
     "breakers": (f"{_HERE}.held_up:breakers", "List circuit breakers: which are open, and why."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
@@ -77,6 +78,7 @@ COMMANDS = {
     "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
     "verify": (f"{_HERE}.explain:verify", "Verify a captured delivery, and list its events."),
     "window": (f"{_HERE}.window:window", "Look after the dedup window."),
+    "workers": (f"{_HERE}.workers:workers", "List workers with many slots, and what holds others up."),
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
@@ -94,15 +96,15 @@ FURTHER = {
     "Try": ("demo", "explain", "listen", "sign", "verify"),
     "Build": ("completion", "exits", "man"),
     "Look": (
-        *("alerts", "breakers", "commands", "conflicts", "handlers", "issues", "limits"),
-        *("providers", "rejected", "replays", "sources", "tail"),
+        *("alerts", "audit", "breakers", "commands", "conflicts", "handlers", "issues", "limits"),
+        *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
     "Fix": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
     "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),
 }
 """All others, in the same groups: one level down."""
 
-AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", *FURTHER["Look"], *FURTHER["Fix"]} - {"tail"}
+AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", "trigger", *FURTHER["Look"], *FURTHER["Fix"]}
 """Commands that `--at` can send elsewhere: those that ask the desk."""
 
 _SHOWN_BY = "`hookonce stats` says what holds handlers up, `hookonce handlers list` what they are held to"

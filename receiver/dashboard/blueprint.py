@@ -4,7 +4,7 @@ Nothing is shown without a session, and nothing is changed without the session's
 script and no style but our files: what a sender wrote into a field stays text, whatever we get wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,7 +31,7 @@ from hookonce.providers import Reason, Rejected
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard.sessions import Session, Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle
-from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused
+from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused, Unavailable
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import dashboard_sessions
@@ -61,8 +61,12 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_REFUSED = {NotFound: 404, Conflict: 409}
-_TITLES = {404: "Not found", 409: "That can't be done now", 503: "That can't be done here"}
+_REFUSED: Mapping[type[Refused], tuple[int, str]] = {
+    NotFound: (404, "There is no such thing"),
+    Conflict: (409, "That can't be done now"),
+    Unavailable: (503, "Something is missing here"),
+    Refused: (400, "That can't be read"),
+}
 _OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
 
 admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
@@ -203,8 +207,9 @@ def _http_error(error: HTTPException) -> tuple[str, int] | HTTPException:
 
 @admin.errorhandler(Refused)
 def _refused(error: Refused) -> tuple[str, int]:
-    status = next((status for kind, status in _REFUSED.items() if isinstance(error, kind)), 503)
-    return _error_page(status, _TITLES[status], f"{error}.")
+    """Say why the desk does not do what was asked, in its own words."""
+    status, title = next(said for kind, said in _REFUSED.items() if isinstance(error, kind))
+    return _error_page(status, title, f"{error}.")
 
 
 @admin.errorhandler(psycopg.errors.QueryCanceled)

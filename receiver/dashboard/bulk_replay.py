@@ -1,12 +1,17 @@
 """Bulk replay: what would be replayed, then its progress. The sweep takes the steps, whoever watches."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
+from hookonce.receiver.dashboard.desk import ask
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
+from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.replays import BulkPath, continue_bulk_replay, start_bulk_replay, stop_bulk_replay
 from hookonce.receiver.ledger.queries import choices
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
@@ -18,8 +23,6 @@ from hookonce.receiver.ledger.replay import (
 from hookonce.receiver.ledger.replay.bulk import Bulk
 from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
 from hookonce.receiver.redis.workers import notify
-
-_MIN_RATE, _MAX_RATE = 0.01, 10_000
 
 
 @admin.get("/bulk/new")
@@ -55,10 +58,14 @@ def bulk_start() -> Response:
             400,
             "; ".join(form.mistakes) or "Set a filter: an empty one would replay the whole ledger.",
         )
-    rate = _rate(request.form.get("rate", "").strip())
-    with context().ledger() as connection:
-        begun = bulk_replays.start(connection, form.wanted, actor(), rate)
-        if rate is None and begun.ended_at is None:
+    fields = {f"filter.{name}": getattr(form.wanted, name) for name in EventFilter.model_fields}
+    shown = request.form.get("expected", type=int)
+    begun = ask(
+        start_bulk_replay,
+        **read(start_bulk_replay, {**fields, "rate": _rate(request.form), "expected": shown}),
+    )
+    if begun.rate is None and begun.ended_at is None:
+        with context().ledger() as connection:
             bulk_steps.step(connection, begun.id, REPLAY_BATCH)
     notify(context().settings.redis_url)
     return _to(begun.id)
@@ -85,18 +92,13 @@ def bulk(number: int) -> str:
 @admin.post("/bulk/<int:number>/stop")
 def bulk_stop(number: int) -> Response:
     """End it where it is."""
-    with context().ledger() as connection:
-        if not bulk_replays.stop(connection, number, actor()):
-            abort(404, "There is no such bulk replay.")
-    return _to(number)
+    return _to(ask(stop_bulk_replay, which=BulkPath(bulk=number)).id)
 
 
 @admin.post("/bulk/<int:number>/go-on")
 def bulk_go_on(number: int) -> Response:
     """Continue it."""
-    with context().ledger() as connection:
-        bulk_replays.go_on(connection, number, actor())
-    return _to(number)
+    return _to(ask(continue_bulk_replay, which=BulkPath(bulk=number)).id)
 
 
 def _found(found: Bulk | None) -> Bulk:
@@ -105,19 +107,13 @@ def _found(found: Bulk | None) -> Bulk:
     return found
 
 
-def _rate(typed: str) -> float | None:
-    if not typed:
-        return None
+def _rate(form: Mapping[str, str]) -> float | str | None:
+    """Return the rate as a number if it is one."""
+    typed = form.get("rate", "").strip()
     try:
-        rate = float(typed)
+        return float(typed) if typed else None
     except ValueError:
-        rate = 0.0
-    if not _MIN_RATE <= rate <= _MAX_RATE:
-        abort(
-            400,
-            f"The rate is events per second: a number from {_MIN_RATE} to {_MAX_RATE}, or nothing for no limit.",
-        )
-    return rate
+        return typed
 
 
 def _to(number: int) -> Response:

@@ -5,25 +5,32 @@ from urllib.parse import parse_qsl, urlencode
 
 from flask import Response, abort, make_response, redirect, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context
-from hookonce.receiver.ledger.replay import events as event_replays
-from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
-from hookonce.receiver.redis.workers import notify
+from hookonce.receiver.dashboard.blueprint import admin
+from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.replays import replay
+from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome
 
-MAX_CHOSEN = 200
 _BAD = frozenset({ReplayOutcome.BODY_DROPPED, ReplayOutcome.UNREADABLE})
 
 
 @admin.post("/events/replay")
 def replay_chosen() -> Response:
     """Run the chosen events again, then show the same list."""
-    chosen = {number for number in request.form.getlist("event", int) if 0 < number < 1 << 63}
-    if not chosen or len(chosen) > MAX_CHOSEN:
-        abort(400, f"Select up to {MAX_CHOSEN} events; to replay more, replay all that match a filter.")
-    with context().ledger() as connection:
-        outcomes = Counter(each.fate for each in event_replays.replay(connection, sorted(chosen), actor()))
-    if any(outcomes[fate] for fate in GOOD):
-        notify(context().settings.redis_url)
+    chosen = request.form.getlist("event")
+    if not chosen or len(chosen) > REPLAY_BATCH:
+        abort(400, f"Select up to {REPLAY_BATCH} events; to replay more, replay all that match a filter.")
+    asked = read(replay, {"events": chosen})
+    try:
+        found = ask(replay, **asked)
+    except Conflict as error:
+        if error.code != "already_done":
+            raise
+        found = ask(replay, asked=asked["asked"].model_copy(update={"dry_run": True}))
+    if not found.outcomes:
+        abort(404, "None of the selected events is in the ledger; retention may have dropped them.")
+    outcomes = Counter(each.fate.replace("_", " ") for each in found.outcomes)
     said = ",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items()))
     back = [(name, text) for name, text in parse_qsl(request.form.get("view", "")) if name != "said"]
     where = url_for("admin.events")
@@ -36,7 +43,7 @@ def said_of(said: str) -> tuple[str, str] | None:
     for part in said.split(","):
         number, _, fate = part.partition(" ")
         if number.isascii() and number.isdecimal() and fate in list(ReplayOutcome):
-            counted[fate] = min(int(number[:6]), MAX_CHOSEN)
+            counted[fate] = min(int(number[:6]), REPLAY_BATCH)
     if not counted:
         return None
     kind = "good" if counted.keys() <= GOOD else "bad" if counted.keys() & _BAD else "warn"

@@ -1,20 +1,22 @@
 """*Handlers*: which patterns they take, how their newest runs went, and what holds them up."""
 
 from collections import defaultdict
+from contextlib import suppress
 from datetime import UTC, datetime
 
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.desk import pauses as desk_pauses
+from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers, limits_of
 from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.reasons import PAUSES, nouns
+from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures, worker_slots
-from hookonce.receiver.redis.workers import notify
-
-_MAX_NAME_LENGTH = 300
 
 
 @admin.get("/handlers")
@@ -56,20 +58,16 @@ def handlers() -> str:
 @admin.post("/pause")
 def pause() -> Response:
     """Let the runs of what is named wait."""
-    kind, name = _named()
-    with context().ledger() as connection:
-        pauses.pause(connection, kind, name, actor())
-    return _back(kind, name)
+    ask(desk_pauses.pause, **read(desk_pauses.pause, _named()))
+    return _back(**_named())
 
 
 @admin.post("/resume")
 def resume() -> Response:
     """Go on; what waited is due at once."""
-    kind, name = _named()
-    with context().ledger() as connection:
-        pauses.resume(connection, kind, name, actor(), pauses.PATIENCE)
-    notify(context().settings.redis_url)
-    return _back(kind, name)
+    with suppress(NotFound):  # it goes on already
+        ask(desk_pauses.resume, **read(desk_pauses.resume, _named()))
+    return _back(**_named())
 
 
 def _back(kind: str, name: str) -> Response:
@@ -83,10 +81,5 @@ def _back(kind: str, name: str) -> Response:
     return make_response(redirect(where, 303))
 
 
-def _named() -> tuple[str, str]:
-    kind, name = request.form.get("kind", ""), request.form.get("name", "").replace("\0", "")
-    pause = PAUSES.get(kind)
-    is_known = pause is not None and pause.may_be(name, context().settings.sources)
-    if not is_known or not 0 < len(name) <= _MAX_NAME_LENGTH:
-        abort(400, f"Say which: {nouns()}.")
-    return kind, name
+def _named() -> dict[str, str]:
+    return {field: request.form.get(field, "") for field in ("kind", "name")}

@@ -15,6 +15,7 @@ from hookonce.receiver.dashboard import (
     handlers,
     issues,
     lists,
+    operations,
     overview,
     rejected,
     reverify,
@@ -52,6 +53,7 @@ PAGES = (
     source,
     test_event,
     handlers,
+    operations,
 )
 """Modules that add pages to the blueprint when they are imported."""
 

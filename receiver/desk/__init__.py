@@ -2,6 +2,7 @@
 
 - `registry`: what an action is, and the list of all
 - `actions`: brings them into the list
+- `arguments`, `answers`: what an action asks for, field by field, and what it answers as facts and tables
 - `models`, `filters`: how what is typed is read: times, ids, which events
 - `refusals`: why something is not done
 - `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
 from hookonce.receiver.desk.registry import Desk, action
@@ -15,8 +17,8 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 class CommandsQuery(Paged):
     """Which commands."""
 
-    account: Text | None = None
-    since: Time | None = None
+    account: Text | None = Field(None, description="only of this account")
+    since: Time | None = Field(None, description="only received then or later: 90s, 15m, 2h, 7d, a time")
 
 
 class ClientCommand(ResponseModel):

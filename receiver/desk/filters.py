@@ -23,11 +23,11 @@ Status = Literal[
 class EventFilter(RequestModel):
     """Which events; what is left out takes all."""
 
-    source: Name | None = None
-    provider: Name | None = None
+    source: Name | None = Field(None, description="only of this source")
+    provider: Name | None = Field(None, description="only of this provider")
     type: Text | None = Field(None, description="`*` stands for any text: `invoice.*`")
-    status: Status | None = None
-    account: Text | None = None
+    status: Status | None = Field(None, description="only in this status")
+    account: Text | None = Field(None, description="only of this account of the sender's")
     event_id: Text | None = Field(None, description="how the sender's id begins")
     since: Time | None = Field(None, description="received then or later")
     until: Time | None = Field(None, description="received before that")

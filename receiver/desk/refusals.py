@@ -37,6 +37,12 @@ class NotConfigured(Conflict):
     usual_code = "not_configured"
 
 
+class Invalid(Refused):
+    """What was given is not what the action takes; the text names the fields."""
+
+    usual_code = "invalid"
+
+
 class Unavailable(Refused):
     """Something that it needs is missing here, or does not answer."""
 

@@ -12,15 +12,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import psycopg
 
-from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
-from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
+if TYPE_CHECKING:  # a command that lists something starts in half the time without them
+    from hookonce.receiver.config.settings import Settings
+    from hookonce.receiver.intake.pipeline import Intake
+
+A = TypeVar("A", bound="Answer")
 LOCK_TIMEOUT = timedelta(seconds=10)
 TIMEOUT = timedelta(minutes=5)
 
@@ -33,12 +36,16 @@ class Desk:
     due, of which workers are told once it is answered.
     """
 
-    settings: Settings
+    settings: "Settings"
     connection: psycopg.Connection
     who: str
     token: Token | None = None
-    intake: Intake | None = None
+    intake: "Intake | None" = None
     notifies_workers: bool = False
+
+    def ask(self, action: "Action[A]", /, **models: RequestModel) -> "A":
+        """Do an action here. Raises: `Refused`, and what the ledger raises."""
+        return action(self, **models)
 
     def allows(self, scope: Scope) -> bool:
         """Whether who asks may do what needs a scope; without a token it is somebody who has the ledger itself."""
@@ -54,7 +61,6 @@ class Octets:
 
 
 Answer = ResponseModel | Octets | None
-A = TypeVar("A", bound=Answer)
 A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 

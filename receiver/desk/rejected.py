@@ -25,15 +25,15 @@ from hookonce.receiver.vocabulary import REFUSALS
 class RejectedFilter(RequestModel):
     """Of which source, and of which time."""
 
-    source: Name | None = None
-    since: Time | None = None
-    until: Time | None = Field(None, description="before that")
+    source: Name | None = Field(None, description="only of this source")
+    since: Time | None = Field(None, description="only received then or later: 90s, 15m, 2h, 7d, a time")
+    until: Time | None = Field(None, description="only received before that")
 
 
 class RejectedQuery(RejectedFilter, Paged):
     """Which rejected deliveries."""
 
-    reason: Annotated[Reason, Field(strict=False)] | None = None
+    reason: Annotated[Reason, Field(strict=False)] | None = Field(None, description="only for this reason")
 
 
 class ConflictsQuery(RejectedFilter, Paged):

@@ -11,7 +11,7 @@ from hookonce.receiver.cli.output import exits as exit_codes
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk.refusals import Conflict, NotConfigured, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Invalid, NotConfigured, Unavailable
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -98,6 +98,7 @@ def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
         Conflict,
         EmbeddedError,
         HandlerError,
+        Invalid,
         KeyMissing,
         LedgerLocked,
         LedgerUnavailable,

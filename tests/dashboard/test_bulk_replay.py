@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from hookonce.jobs.handlers import Handler, Registry, timedelta
@@ -78,6 +80,21 @@ def test_bulk_replay_of_everything_or_nonsense_is_refused(inbox, browser, form):
     browser.get("/admin/bulk/new")
 
     assert browser.post("/admin/bulk", **form).status_code == 400
+    assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
+
+
+def test_bulk_replay_of_more_than_its_page_showed_does_not_begin(inbox, browser):
+    (first,) = inbox.store("evt_1")
+    inbox.die(first)
+    page = browser.get("/admin/bulk/new?status=dead").text
+    (late,) = inbox.store("evt_2")
+    inbox.die(late)
+
+    answer = browser.post(
+        "/admin/bulk", status="dead", expected=re.search('name="expected" value="(.)"', page)[1]
+    )
+
+    assert (answer.status_code, "2 events match by now, and 1 did" in answer.text) == (409, True)
     assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
 
 

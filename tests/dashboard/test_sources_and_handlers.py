@@ -74,13 +74,18 @@ def test_page_of_a_source_shows_and_resumes_what_is_paused_of_it(inbox, browser)
 
 
 @pytest.mark.parametrize(
-    "form",
-    [{}, {"kind": "source", "name": "nowhere"}, {"kind": "world", "name": "stripe"}, {"kind": "handler"}],
+    ("form", "status"),
+    [
+        ({}, 400),
+        ({"kind": "source", "name": "nowhere"}, 404),
+        ({"kind": "world", "name": "stripe"}, 400),
+        ({"kind": "handler"}, 400),
+    ],
 )
-def test_pause_of_what_is_not_there_is_refused(inbox, browser, form):
+def test_pause_of_what_is_not_there_is_refused(inbox, browser, form, status):
     browser.get("/admin/sources")
 
-    assert browser.post("/admin/pause", **form).status_code == 400
+    assert browser.post("/admin/pause", **form).status_code == status
     assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
 
 

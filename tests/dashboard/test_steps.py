@@ -52,9 +52,9 @@ def test_person_has_a_step_done_anew(inbox, browser, event):
     ("form", "status"),
     [
         ({"step": "mail", "decision": "done", "result": "{not json"}, 400),
-        ({"step": "charge", "decision": "done", "result": "1"}, 404),
+        ({"step": "charge", "decision": "done", "result": "1"}, 409),
         ({"step": "none", "decision": "forget"}, 404),
-        ({}, 404),
+        ({}, 400),
     ],
 )
 def test_decision_that_makes_no_sense_is_refused(inbox, browser, event, form, status):

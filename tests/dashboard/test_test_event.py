@@ -54,7 +54,8 @@ def test_source_that_does_not_allow_tests_has_no_button_and_takes_none(inbox, br
 
 @pytest.mark.usefixtures("allowed")
 @pytest.mark.parametrize(
-    ("form", "status"), [({"source": "nowhere"}, 400), ({"source": "stripe", "type": "invoice.payd"}, 400)]
+    ("form", "status"),
+    [({}, 400), ({"source": "nowhere"}, 404), ({"source": "stripe", "type": "invoice.payd"}, 404)],
 )
 def test_test_event_of_what_is_not_there_is_refused(browser, form, status):
     browser.get("/admin/sources")

@@ -61,6 +61,9 @@ LISTINGS = [
     ("replays",),
     ("commands",),
     ("stats",),
+    ("audit",),
+    ("workers",),
+    ("sources", "show", "stripe"),
 ]
 
 
@@ -83,6 +86,33 @@ def test_event_of_another_inbox_is_shown_opened_searched_and_replayed(far, serve
     replayed = far("replay", "stripe:evt_1")
 
     assert (replayed.code, replayed.err) == (0, f"event {event} replayed: credit\n")
+
+
+def test_test_event_is_sent_by_the_inbox_itself(far):
+    refused = far("trigger", "stripe")
+
+    assert (refused.code, "tests = true in [sources.stripe]" in refused.err) == (1, True)
+    assert "the other inbox makes and signs" in far("trigger", "stripe", "--times", "3").err
+
+
+@pytest.mark.usefixtures("event")
+def test_tail_prints_what_is_new_of_another_inbox(far, served, monkeypatch):
+    looks = iter([lambda: served.inbox.deliver("evt_2"), KeyboardInterrupt])
+
+    def between(_):
+        do = next(looks)
+        if do is KeyboardInterrupt:
+            raise do
+        do()
+
+    monkeypatch.setattr("hookonce.receiver.cli.commands.tail.time.sleep", between)
+    told = far("tail", "--json")
+
+    assert [(each["event_id"], each["status"]) for each in told.documents] == [
+        ("evt_1", "dead"),
+        ("evt_2", "received"),
+    ]
+    assert (told.code, told.err) == (0, "")
 
 
 @pytest.mark.usefixtures("event")

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcp_types import Tool, ToolAnnotations
-from pydantic import ValidationError
 
 from hookonce.receiver.api.mcp.confirmations import Confirmations
 from hookonce.receiver.api.mcp.fence import SAID, Fenced, schema
 from hookonce.receiver.desk.actions import ACTIONS
+from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.maintenance import get_token
-from hookonce.receiver.desk.models import RequestModel, mistakes
-from hookonce.receiver.desk.refusals import NotFound, Refused
+from hookonce.receiver.desk.models import RequestModel
+from hookonce.receiver.desk.refusals import Invalid, NotFound, Refused
 from hookonce.receiver.desk.registry import Action, Asks
 from hookonce.receiver.ledger.access.api_tokens import Scope
 
@@ -32,12 +32,6 @@ _LOOKS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _DOES: Final = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
-
-
-class Invalid(Refused):
-    """The arguments are not what the tool takes."""
-
-    usual_code = "invalid"
 
 
 class Tools:
@@ -83,22 +77,6 @@ class Tools:
         action = self._actions[plan["action"]]
         models = {role: model.model_validate(plan[role]) for role, model in action.inputs.items()}
         return Fenced.of(desk_of(hashlib.sha256(confirmation.encode()).hexdigest()).ask(action, **models))
-
-
-def read(action: Action[Any], arguments: Mapping[str, Any]) -> dict[str, RequestModel]:
-    """Read arguments as the models of an action; null is as if it were left out. Raises: `Invalid`."""
-    left = {name: value for name, value in arguments.items() if value is not None}
-    found = {}
-    for role, model in action.inputs.items():
-        given = {name: left.pop(name) for name in model.model_fields if name in left}
-        try:
-            found[role] = model.model_validate(given)
-        except ValidationError as error:
-            said = (f"{'.'.join(map(str, place)) or 'arguments'}: {text}" for place, text in mistakes(error))
-            raise Invalid("; ".join(said)) from None
-    if left:
-        raise Invalid(f"{action.name} takes no {', '.join(map(repr, left))}")
-    return found
 
 
 def _only(arguments: Mapping[str, Any], name: str) -> str:

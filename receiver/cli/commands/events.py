@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -22,7 +23,14 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.states import EventStatus
 
-_ELSEWHERE = ("export", "import", "open", "show")
+_ELSEWHERE = {
+    "diff": "diff_event:diff",
+    "edit": "edit_event:edit",
+    "export": "transfer:export",
+    "import": "transfer:import_",
+    "open": "open_event:open_",
+    "show": "show_event:show",
+}
 """Those of other modules, without which a listing starts sooner."""
 
 
@@ -35,17 +43,9 @@ class _Events(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        if cmd_name == "show":
-            from hookonce.receiver.cli.commands.show_event import show as show_event
-
-            return show_event
-        if cmd_name == "open":
-            from hookonce.receiver.cli.commands.open_event import open_
-
-            return open_
-        from hookonce.receiver.cli.commands.transfer import export, import_
-
-        return export if cmd_name == "export" else import_
+        module, _, attribute = _ELSEWHERE[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"{__package__}.{module}"), attribute)
+        return command
 
 
 @click.group(cls=_Events)

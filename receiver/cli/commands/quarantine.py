@@ -5,10 +5,11 @@ from datetime import datetime
 
 import click
 
+from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.desk.quarantine import (
     ReverifyRequest,
     ReverifyResponse,
@@ -17,23 +18,14 @@ from hookonce.receiver.desk.quarantine import (
 )
 from hookonce.receiver.desk.sources import SourcePath
 
+_COLUMNS = ("source", "reason", "count", "bytes", "oldest", "newest")
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def quarantine(*, as_json: bool) -> None:
-    """Say what is in quarantine, by source and reason. `hookonce reverify` checks it again."""
-    with desk() as here:
-        found = here.ask(list_quarantine).data
-    if as_json:
-        for one in found:
-            print_json(one.model_dump())
-        return
-    columns = ("source", "reason", "count", "bytes", "oldest", "newest")
-    show(
-        columns,
-        [[getattr(one, name) for name in columns] for one in found],
-        empty="nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
-    )
+quarantine = listing(
+    list_quarantine,
+    dict(zip(_COLUMNS, _COLUMNS, strict=True)),
+    "nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
+    about="Say what is in quarantine, by source and reason. `hookonce reverify` checks it again.",
+)
 
 
 @click.command()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import psycopg
 
-from hookonce.receiver.cli.commands.bulk_replays import list_replays
+from hookonce.receiver.cli.commands.bulk_replays import replays
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options import completion_types
@@ -75,8 +75,7 @@ def replay(  # options
     wanted = chosen(options)
     _require_sense(references, wanted, number, options, listing=listing)
     if listing:
-        with desk() as here:
-            list_replays(here, as_json=as_json)
+        click.get_current_context().invoke(replays, limit=50, as_json=as_json)
     elif references:
         with desk() as here:
             if options["dry_run"]:

@@ -7,11 +7,12 @@ import click
 import psycopg
 
 from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.action_command import facts_of
 from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.tables import cell, print_json, show
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk.sources import ProviderModel, SourceModel, listed_providers
+from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
 from hookonce.receiver.desk.sources import list_providers as list_providers_
 from hookonce.receiver.desk.sources import list_sources as list_sources_
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -47,6 +48,9 @@ def list_sources(*, as_json: bool) -> None:
         [list(row.values()) for row in rows],
         empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
+
+
+sources.add_command(facts_of(get_source, name="show"))
 
 
 @click.group()

@@ -1,13 +1,15 @@
 """`hookonce tail`: events as they come, and what becomes of them, until Ctrl-C."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import psycopg
 
-from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.connections import at, ledger
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, chosen
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
@@ -17,6 +19,9 @@ from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.queries.tail import Tail
+
+if TYPE_CHECKING:
+    from hookonce.receiver.desk.events import Event
 
 _WIDTHS = (20, 12, 8)
 _RETRY_INTERVAL = 0.5  # seconds before the database is tried again
@@ -38,11 +43,14 @@ _RETRY_INTERVAL = 0.5  # seconds before the database is tried again
 def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
     """Print events as they come, and again whenever their status changes, until Ctrl-C.
 
-    With --status only what takes on that status. Goes on by itself after the database was away.
+    With --status only what takes on that status. Goes on by itself after the database was away. With `hookonce --at` it
+    looks every two seconds, among the newest 200 events.
     """
     wanted = chosen(options)
     following: Tail | None = None
     try:
+        if at():
+            _follow_there(wanted, last, every, as_json=as_json)
         while True:
             try:
                 with ledger() as connection:
@@ -59,6 +67,19 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
         return
 
 
+def _follow_there(wanted: Filter, last: int, every: float, *, as_json: bool) -> NoReturn:
+    """Print the events of another inbox, until Ctrl-C."""
+    from hookonce.receiver.cli.far_tail import INTERVAL, FarTail
+
+    with desk() as here:
+        following = FarTail(
+            here, {name: value for name, value in asdict(wanted).items() if value is not None}, last
+        )
+        while True:
+            _print(following.look(), as_json=as_json)
+            time.sleep(max(every, INTERVAL.total_seconds()))
+
+
 def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json: bool) -> Tail:
     following = Tail(connection, wanted)
     shown = list(events.events(connection, wanted, last))[::-1] if last else []
@@ -67,10 +88,10 @@ def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json
     return following
 
 
-def _print(rows: list[EventRow], *, as_json: bool) -> None:
+def _print(rows: "Iterable[EventRow | Event]", *, as_json: bool) -> None:
     for row in rows:
         if as_json:
-            print_json(asdict(row))
+            print_json(asdict(row) if isinstance(row, EventRow) else row.model_dump())
             continue
         when, source, status = (
             text.ljust(width)

@@ -10,18 +10,21 @@ from urllib.parse import urlsplit
 
 import click
 import requests
+from click.core import ParameterSource
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit import registry
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.connections import at, configured
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_test_event
 from hookonce.receiver.samples import documents, files
 from hookonce.receiver.samples.documents import Document
 from hookonce.receiver.source import Source
@@ -96,7 +99,11 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
 
     Ids and times in it are new each time. Says where it was sent, and prints one line per answer; exit 1 unless each
     is as it should be: accepted, or rejected (--forge, --stale).
+    With `hookonce --at` the other inbox makes and signs the event itself; its source needs `tests = true`.
     """
+    if at():
+        _trigger_there(source, options, as_json=as_json)
+        return
     settings = configured()
     if listing:
         _list(settings, source, as_json=as_json)
@@ -125,6 +132,23 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
         right = right and (refused if forge or stale else 200 <= answer.http_status < 300)  # noqa: PLR2004
     if not right:
         raise click.ClickException(f"expected {'a refusal (4xx)' if forge or stale else 'a 2xx'} every time")
+
+
+def _trigger_there(source: str | None, options: Mapping[str, Any], *, as_json: bool) -> None:
+    """Have another inbox send itself a test event."""
+    context = click.get_current_context()
+    given = [name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if source is None or set(given) - {"kind"}:
+        raise click.UsageError(
+            "with --at only SOURCE and TYPE: the other inbox makes and signs the event itself"
+        )
+    with desk() as here:
+        asked = asking(TestEventRequest, type=options["kind"])
+        sent = here.ask(send_test_event, which=asking(SourcePath, source=source), asked=asked)
+    if as_json:
+        print_json(sent.model_dump())
+    else:
+        click.echo(f"{paint('accepted')} {clean(sent.event_id)} {clean(sent.type)} as event {sent.id}")
 
 
 def _list(settings: Settings, source: str | None, *, as_json: bool) -> None:

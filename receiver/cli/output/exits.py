@@ -43,6 +43,7 @@ BY_CLASS_NAME = {
     "Tampered": Exit.FAILURE,
     "Ambiguous": Exit.USAGE,
     "Conflict": Exit.FAILURE,
+    "Invalid": Exit.USAGE,
     "NotConfigured": Exit.BAD_CONFIGURATION,
     "Unavailable": Exit.BAD_CONFIGURATION,
 }

@@ -4,13 +4,12 @@ from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.desk import ask
 from hookonce.receiver.dashboard.event_form import read_event_form
-from hookonce.receiver.desk import edited_events
-from hookonce.receiver.desk.edited_events import EditedEvent
+from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
 from hookonce.receiver.desk.events import EventPath
-from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.intake.test_events import MAX_EDITED, Edit, NotPossible, edited
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.events import Detail
@@ -32,11 +31,7 @@ def send_edited(number: int) -> Response:
         return make_response(_page(number, typed, f"over {MAX_EDITED} characters", runs=runs), 413)
     asked = EditedEvent(body=typed, run=runs)
     try:
-        with context().ledger() as connection:
-            desk = Desk(context().settings, connection, actor(), intake=context().intake)
-            sent = edited_events.send_edited_event(desk, which=EventPath(event=str(number)), asked=asked)
-    except NotFound as error:
-        abort(404, str(error))
+        sent = ask(send_edited_event, which=EventPath(event=str(number)), asked=asked)
     except Conflict as error:
         return make_response(_page(number, typed, str(error), runs=runs), _CONFLICT)
     return make_response(redirect(url_for("admin.event", number=sent.id), 303))

@@ -9,24 +9,26 @@ from urllib.parse import urlencode
 import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
+from hookonce.receiver.dashboard.desk import ask, file_of
 from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.proof import proof
 from hookonce.receiver.dashboard.event_page.run_panels import panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
-from hookonce.receiver.desk.events import is_number
-from hookonce.receiver.encryption import KeyMissing
+from hookonce.receiver.desk import replays
+from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
+from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.replays import ReplayRequest, SeenEvent
+from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
-from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
-from hookonce.receiver.ledger.replay import events as event_replays
-from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
+from hookonce.receiver.ledger.replay.events import ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
-from hookonce.receiver.ledger.steps import RunUnderWay, StepStatus
-from hookonce.receiver.redis.workers import notify
+from hookonce.receiver.ledger.steps import StepStatus
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
 """How long the event before, and the one after, is looked for in the view that one comes from."""
@@ -92,67 +94,51 @@ def event(number: int) -> str:
 @admin.post("/events/<int:number>/replay")
 def replay(number: int) -> Response:
     """Run an event again, or release it; ask before what is done is run once more."""
-    forget, again = request.form.getlist("forget"), "again" in request.form
-    seen = {number: request.form["seen"]} if "seen" in request.form else {}
-    with context().ledger() as connection:
-        outcomes = list(
-            event_replays.replay(connection, [number], actor(), forget=forget, again=again, seen=seen)
-        )
-    if not outcomes:
-        abort(404, "There is no such event; retention may have dropped it.")
-    if outcomes[0].fate in GOOD:
-        notify(context().settings.redis_url)
+    seen = [SeenEvent(event=number, view=request.form["seen"])] if "seen" in request.form else []
+    asked = ReplayRequest(
+        events=[str(number)],
+        forget_steps=request.form.getlist("forget"),
+        again="again" in request.form,
+        seen=seen,
+    )
     view = read_event_form(request.form, datetime.now(UTC)).typed
-    if outcomes[0].fate is ReplayOutcome.DONE:
-        asking = {"outcome": outcomes[0], "forget": forget, "view": view, "now": datetime.now(UTC)}
+    try:
+        outcomes = ask(replays.replay, asked=asked).outcomes
+    except Conflict as error:
+        if error.code != "already_done":
+            raise
+        (outcome,) = ask(replays.replay, asked=asked.model_copy(update={"dry_run": True})).outcomes
+        asking = {"outcome": outcome, "forget": asked.forget_steps, "view": view, "now": datetime.now(UTC)}
         return make_response(render_template("admin/again.html", **asking))
-    back = urlencode(view | {"said": outcomes[0].fate})
+    if not outcomes:
+        abort(404, _GONE.format(number))
+    back = urlencode(view | {"said": outcomes[0].fate.replace("_", " ")})
     return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 
 
 @admin.post("/events/<int:number>/steps")
 def decide(number: int) -> Response:
     """Decide about a step that nobody knows of: say what it gave, or have it done anew."""
-    step = (number, request.form.get("handler", ""), request.form.get("step", ""))
-    keyring = context().settings.keyring
-    try:
-        with context().ledger() as connection:
-            if request.form.get("decision") == StepStatus.DONE:
-                given = json.loads(request.form.get("result") or "null")
-                found = steps.mark_done(connection, keyring, step, given, actor())
-            else:
-                found = steps.forget(connection, step, actor())
-    except (ValueError, RecursionError):
-        abort(400, "The result is not JSON.")
-    except RunUnderWay:
-        abort(409, "Its handler is running; decide when the attempt has ended.")
-    except KeyMissing:
-        abort(503, "The result can't be encrypted: the first of encryption_keys is missing here.")
-    if not found:
-        abort(404, "There is no such step that waits for a decision.")
+    typed = {name: request.form.get(name) for name in ("handler", "step", "decision")}
+    if typed["decision"] == StepStatus.DONE:
+        try:
+            typed["result"] = json.loads(request.form.get("result") or "null")
+        except (ValueError, RecursionError):
+            abort(400, "The result is not JSON.")
+    ask(decide_step, **read(decide_step, typed | {"event": str(number)}))
     return make_response(redirect(url_for("admin.event", number=number, said="decided"), 303))
 
 
 @admin.get("/events/<int:number>/body")
 def download(number: int) -> Response:
     """Return the body, byte for byte, as a file."""
-    body = _found(number).body
-    if body is None or body.unreadable:
-        abort(404, "This body is not there, or can't be opened.")
-    return _file(body.body, f"event-{number}.bin")
+    return file_of(ask(get_event_body, which=EventPath(event=str(number))))
 
 
 @admin.get("/events/<int:number>/conflicts/<int:conflict>")
 def download_conflict(number: int, conflict: int) -> Response:
     """Return the other body that came under the event's id."""
-    others = [
-        other["body"]
-        for other in _found(number).conflicts
-        if other["id"] == conflict and not other["unreadable"]
-    ]
-    if not others:
-        abort(404, "This body is not there, or can't be opened.")
-    return _file(others[0], f"event-{number}-conflict-{conflict}.bin")
+    return file_of(ask(get_other_body, which=OtherBodyPath(event=str(number), body=conflict)))
 
 
 def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Detail | None:
@@ -163,14 +149,6 @@ def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Det
         if found is None or found.event.status in OPEN:
             return found
     return events.detail(connection, number, keyring)
-
-
-def _found(number: int) -> Detail:
-    with context().ledger() as connection:
-        found = events.detail(connection, number, context().settings.keyring)
-    if found is None:
-        abort(404, _GONE.format(number))
-    return found
 
 
 def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) -> dict[str, int | None]:
@@ -212,9 +190,3 @@ def _edited_from(headers: Mapping[str, str]) -> int | None:
 
 def _conflicts(found: Detail) -> list[dict[str, Any]]:
     return [other | {"shown": body_view.body_view(other["body"])} for other in found.conflicts]
-
-
-def _file(content: bytes, name: str) -> Response:
-    answer = Response(content, content_type="application/octet-stream")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer

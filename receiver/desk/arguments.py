@@ -1,0 +1,116 @@
+"""What an action asks for, field by field: as a form or a command line has it, or as an agent sends it.
+
+`fields` says what there is to fill in, and `read` makes the action's models of what was given by the names of fields. A
+field within another has both names: `filter.status`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from hookonce.receiver.desk.models import RequestModel, mistakes
+from hookonce.receiver.desk.refusals import Invalid
+from hookonce.receiver.desk.registry import Action
+
+Kind = Literal["text", "number", "flag", "choice", "time", "list", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: `which` it is that is meant, or how it is `asked`; what it takes, and what there is to say of it."""
+
+    role: str
+    name: str
+    kind: Kind
+    is_required: bool
+    about: str = ""
+    choices: tuple[str, ...] = ()
+    default: Any = None
+
+    def read(self, text: str) -> Any:  # noqa: ANN401  whatever the field takes
+        """Return what a person typed into the field as its model takes it; what can't be read stays text."""
+        if self.kind in {"number", "json"}:
+            try:
+                return json.loads(text)
+            except ValueError:
+                return text
+        if self.kind == "flag":
+            return bool(text)
+        return text.split() if self.kind == "list" else text
+
+
+def fields(action: Action[Any]) -> Iterator[Field]:
+    """Yield the fields of an action, those that name what is meant first; of a listing without its cursor."""
+    for role, model in action.inputs.items():
+        schema = model.model_json_schema(mode="validation")
+        yield from _fields(role, "", schema, schema.get("$defs", {}))
+
+
+def read(action: Action[Any], arguments: Mapping[str, Any]) -> dict[str, RequestModel]:
+    """Read arguments as the models of an action; None is as if it were left out. Raises: `Invalid`."""
+    left = _nested(arguments)
+    found = {}
+    for role, model in action.inputs.items():
+        given = {name: left.pop(name) for name in model.model_fields if name in left}
+        try:
+            found[role] = model.model_validate(given)
+        except ValidationError as error:
+            said = (f"{'.'.join(map(str, place)) or 'arguments'}: {text}" for place, text in mistakes(error))
+            raise Invalid("; ".join(said)) from None
+    if left:
+        raise Invalid(f"{action.name} takes no {', '.join(map(repr, left))}")
+    return found
+
+
+def _nested(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Put `filter.status` into `filter`, and leave out what is None."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        outer, _, inner = name.partition(".")
+        if value is not None:
+            found.update({outer: {**found.get(outer, {}), inner: value}} if inner else {outer: value})
+    return found
+
+
+def _fields(role: str, before: str, schema: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Field]:
+    for name, given in schema.get("properties", {}).items():
+        described = _resolved(given, known)
+        if described.get("type") == "object":
+            yield from _fields(role, f"{before}{name}.", described, known)
+        elif name != "cursor":
+            yield Field(
+                role,
+                before + name,
+                _kind(described),
+                name in schema.get("required", ()),
+                given.get("description", ""),
+                tuple(described.get("enum", ())),
+                given.get("default"),
+            )
+
+
+def _resolved(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a field's schema says besides that it may be null."""
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    found = choices[0] if len(choices) == 1 else schema
+    return known[found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+
+
+def _kind(schema: Mapping[str, Any]) -> Kind:
+    if "enum" in schema:
+        return "choice"
+    if any(each.get("format") == "date-time" for each in schema.get("anyOf", ())):
+        return "time"
+    if "anyOf" in schema:
+        return "text"
+    kinds: dict[str | None, Kind] = {
+        "string": "text",
+        "integer": "number",
+        "number": "number",
+        "boolean": "flag",
+        "array": "list",
+    }
+    return kinds.get(schema.get("type"), "json")
