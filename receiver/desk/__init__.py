@@ -12,7 +12,7 @@
 - `replays`, `steps`: running events again, and what a person decides about steps
 - `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
-- `rejected`, `quarantine`: what was refused, and another chance for it
+- `rejected`: what was refused, and another chance for it
 - `sources`: who sends, and the secrets that senders handed out
 - `pauses`, `workers`: handlers, what is paused, and what workers are at
 - `history`, `maintenance`: the audit, alerts, numbers, retention

@@ -10,7 +10,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import print_json
-from hookonce.receiver.desk.quarantine import (
+from hookonce.receiver.desk.rejected import (
     ReverifyRequest,
     ReverifyResponse,
     list_quarantine,
