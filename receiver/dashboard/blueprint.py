@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from io import BytesIO
 from threading import BoundedSemaphore
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import psycopg
@@ -31,8 +31,9 @@ from hookonce.providers import Reason, Rejected
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard.sessions import Session, Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle
+from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused, Unavailable
-from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.registry import Action, Answer, Desk, Octets
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import dashboard_sessions
 from hookonce.receiver.ledger.database import connections
@@ -43,6 +44,7 @@ from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, re
 
 log = limited(__name__)
 
+A = TypeVar("A", bound=Answer)
 EXTENSION = "hookonce.admin"
 COOKIE = "hookonce_admin"
 MAX_CONNECTIONS = 8
@@ -118,6 +120,19 @@ def context() -> DashboardContext:
     if not isinstance(found, DashboardContext):
         raise TypeError("the dashboard was not attached to this application")
     return found
+
+
+def ask(action: Action[A], /, **models: RequestModel) -> A:
+    """Ask the desk one thing; a refusal becomes a page that says it. Raises: `Refused`."""
+    with context().desk() as here:
+        return here.ask(action, **models)
+
+
+def file_of(octets: Octets) -> Response:
+    """Return a body as a file, which no browser shows."""
+    answer = Response(octets.body, content_type="application/octet-stream")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{octets.name}"'
+    return answer
 
 
 def actor() -> str:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
-from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.filters import EventFilter

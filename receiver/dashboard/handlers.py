@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from flask import Response, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.refusals import NotFound

@@ -10,8 +10,7 @@ from typing import Any
 
 from flask import Response, abort, make_response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.desk import ask, file_of
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.answers import facts, tables
 from hookonce.receiver.desk.arguments import fields, read

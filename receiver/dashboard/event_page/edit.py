@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
 from hookonce.receiver.desk.events import EventPath

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
-from hookonce.receiver.dashboard.desk import ask, file_of
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, is_fragment
 from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test

@@ -2,8 +2,7 @@
 
 from flask import Response, make_response, redirect, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin
-from hookonce.receiver.dashboard.desk import ask
+from hookonce.receiver.dashboard.blueprint import admin, ask
 from hookonce.receiver.desk import sources
 from hookonce.receiver.desk.arguments import read
 
