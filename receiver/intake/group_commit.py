@@ -8,6 +8,7 @@ nobody. One lane makes the largest batches; another is called only when that one
 own answer, with its own deadline, so a hung server holds a lane and never a request.
 """
 
+import asyncio
 import threading
 import time
 from collections import deque
@@ -231,7 +232,11 @@ class GroupCommit(Generic[Item, Answer]):
                 self._end(batch, answers)
             if commit is not None:
                 await _rest(commit, lane.waits)
-        finally:  # of an event loop that ends, too
+        except asyncio.CancelledError:  # its event loop ends, and does nothing else any more
+            if commit is not None:
+                run(_rest(commit, IN_THREAD))
+            raise
+        finally:
             with self._lock:
                 self._lanes.remove(lane)
             if commit is not None:

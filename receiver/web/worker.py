@@ -58,7 +58,6 @@ COMPUTING_THREADS = 1
 _M_MMAP_THRESHOLD = -3  # <malloc.h>
 _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
-_LAST_BATCH = 0.01  # seconds, for what a batch has left to do when it is answered
 _OWN_FILES = 500  # open files that are no client's
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -164,7 +163,6 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             loop.remove_reader(each.sock.fileno())
             each.close()
         await self._finish()
-        await asyncio.sleep(_LAST_BATCH)
         watch.cancel()
         self.graves.empty()
 

@@ -163,6 +163,18 @@ def test_committer_of_threads_keeps_what_is_heavy_off_an_event_loop():
     committer.close()
 
 
+def test_committer_lets_a_lane_rest_whose_event_loop_ends_after_the_answer():
+    lane = Lane(lambda items: items)
+
+    async def ask():
+        with ThreadPoolExecutor(1) as threads:
+            return await GroupCommit(lambda: lane).committed("x", LONG, OnLoop(threads, threads))
+
+    assert asyncio.run(ask()) == "x"
+    assert lane.rests[-1:] == [1]
+    assert lane.is_closed
+
+
 def test_committer_goes_on_with_another_event_loop_where_one_has_ended():
     committer = GroupCommit(lambda: Lane(lambda items: items), lanes=1)
 
