@@ -248,6 +248,48 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
         working.join()
 
 
+def flushed_meanwhile(crashing, seconds):
+    """Have a quick run's commit on its way while the next handler works; wait until it would survive a crash."""
+    enough, reached = threading.Event(), threading.Event()
+
+    def stays(_event, _tx):
+        reached.set()
+        enough.wait(60)
+
+    crashing.on(effect, pattern="quick")
+    crashing.on(stays, pattern="stays")
+    crashing.deliver("first", type="quick")
+    crashing.work()
+    until(lambda: crashing.drains[0].executor.shared.train.ticket() is not None)
+    crashing.deliver("second", type="quick")
+    crashing.deliver("stays", type="stays")
+    working = threading.Thread(target=crashing.work)
+    working.start()
+    try:
+        assert reached.wait(30)
+        until(crashing.effects, ["first", "second"])
+        [(written,)] = crashing.rows("SELECT pg_current_wal_insert_lsn()::text")
+        until(
+            lambda: crashing.rows(f"SELECT pg_current_wal_flush_lsn() >= '{written}'"),
+            [(True,)],
+            seconds=seconds,
+        )
+    finally:
+        enough.set()
+        working.join()
+
+
+def test_commit_on_its_way_is_flushed_while_the_next_handler_works(crashing):
+    flushed_meanwhile(crashing, ENOUGH)
+
+
+def test_flush_that_waits_for_the_next_handler_is_noticed(crashing, monkeypatch):
+    monkeypatch.setattr(trains.Train, "expect", lambda _: None)
+
+    with pytest.raises(DeadlineMissed):
+        flushed_meanwhile(crashing, 1)
+
+
 def connected(url):
     """Connect as soon as the server is there again."""
     found = []
