@@ -1,5 +1,6 @@
 """What the inbox's words mean: a status, a reason of a rejection, a term."""
 
+from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
@@ -50,6 +51,9 @@ def meanings(which: WordPath) -> Meanings:
         if word == wanted
     ]
     if not found:
-        every = ", ".join(sorted({word for _, word, _, _ in _MEANINGS}))
-        raise NotFound(f"{which.word!r} is no word of the inbox; there are {every}")
+        guess = did_you_mean(wanted, sorted({word for _, word, _, _ in _MEANINGS}))
+        raise NotFound(
+            f"{which.word!r} is no word of the inbox{guess}; expected a status, a reason of a rejection, or a term, "
+            "as held, stale or lease"
+        )
     return Meanings(data=found)

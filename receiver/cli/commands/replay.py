@@ -154,7 +154,7 @@ def _start_bulk_replay(
 def _resume_bulk_replay(connection: psycopg.Connection, number: int, options: dict[str, Any]) -> Bulk | None:
     bulk = bulk_replays.get(connection, number)
     if bulk is None:
-        raise NotFound(f"no bulk replay has number {number}; `hookonce replay --list` shows all")
+        raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
     if not bulk_replays.go_on(connection, number, operator(), options["rate"], driver=DRIVER):
         click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
         return None
