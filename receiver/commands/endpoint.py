@@ -46,6 +46,7 @@ _ACCEPTED = Policy()
 _MODELS_TTL = timedelta(seconds=10)
 """For how long the models of commands are not looked up again."""
 _MEMORY_BUDGET = 32 * 1024 * 1024
+_LARGEST_BODY = 1024 * 1024  # that a command may allow
 
 
 class CommandEndpoint:
@@ -55,7 +56,7 @@ class CommandEndpoint:
         self._commands = settings.commands
         self._policies = {name: _policy(command) for name, command in settings.commands.items()}
         self._intake = intake
-        self._budget = MemoryBudget(_MEMORY_BUDGET)
+        self._budget = MemoryBudget(_MEMORY_BUDGET, _LARGEST_BODY)
         self._conduct = Conduct()
         self.outcomes = Outcomes(settings.database_url, settings.keyring)
         self._quotas = Quotas(intake.load, self.outcomes)
@@ -71,7 +72,7 @@ class CommandEndpoint:
     async def answer(self, request: Request, waits: Waits) -> Response:
         """Answer a request. Raises nothing."""
         try:
-            with Reservation(self._budget) as reservation:
+            with Reservation(self._budget, waits) as reservation:
                 return await self._serve(request, waits, reservation)
         except Refused as refused:
             return answers.response(refused.result, close=refused.close)

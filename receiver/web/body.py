@@ -7,19 +7,25 @@ body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 import io
 import threading
 import time
+from collections import deque
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
-from hookonce.receiver.processes.waits import run
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.http.limits import BODY_TIMEOUT
 from hookonce.receiver.web.request import Request, WsgiRequest
 
 SMALL_BODY = 64 * 1024
 """Bodies up to this size are always let in: with `worker_connections` they are bounded too."""
 READ_SIZE = 64 * 1024
+
+
+PATIENCE = timedelta(seconds=4)
+"""How long a body waits for memory: a sender gives most of ten seconds, and some of it is for the ledger."""
 
 
 class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
@@ -29,37 +35,69 @@ class Overloaded(Exception):  # noqa: N818  a state of the process, answered wit
 class MemoryBudget:
     """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
 
-    So a client that announces much and sends nothing takes nothing.
+    So a client that announces much and sends nothing takes nothing. Whoever finds too little left waits until others
+    are done, first come, first served. One of them goes on all the same, and takes as much as `largest`, which is kept
+    for it: else all might wait for each other, each with a part of its body.
     """
 
-    def __init__(self, size: int) -> None:
-        self.left = size
+    def __init__(self, size: int, largest: int = 0) -> None:
+        self.left = size - largest
+        self._has_spare = largest > 0
+        self._first: Reservation | None = None  # who goes on all the same
+        self._waiting: deque[tuple[Reservation, int, Any]] = deque()  # how much each wants, and its bell
         self._lock = threading.Lock()
 
-    def take(self, size: int) -> bool:
-        """Set so much apart, or give it back where it is negative; False if there is not so much left."""
+    async def take(self, size: int, whose: "Reservation") -> bool:
+        """Set so much apart, when it is there; False if it was not in time."""
         with self._lock:
-            if size > self.left:
+            if self._has_taken(size, whose):
+                return True
+            wanted = (whose, size, whose.waits.bell())
+            self._waiting.append(wanted)
+        is_taken = False
+        try:
+            is_taken = await whose.waits.rung(wanted[2], PATIENCE)
+        finally:
+            if not is_taken:
+                with self._lock:
+                    is_taken = wanted not in self._waiting  # in the last moment
+                    if not is_taken:
+                        self._waiting.remove(wanted)
+        return is_taken
+
+    def give_back(self, whose: "Reservation") -> None:
+        """Take back what was set apart, and let those go on who wait for it."""
+        with self._lock:
+            self.left += whose.held
+            if self._first is whose:
+                self._first = None
+            while self._waiting and self._has_taken(self._waiting[0][1], self._waiting[0][0]):
+                other, _, bell = self._waiting.popleft()
+                other.waits.ring([bell])
+
+    def _has_taken(self, size: int, whose: "Reservation") -> bool:
+        if size > self.left and self._first is not whose:
+            if self._first is not None or not self._has_spare:
                 return False
-            self.left -= size
-            return True
+            self._first = whose
+        self.left -= size
+        whose.held += size
+        return True
 
 
 class Reservation:
-    """What one request holds of the room, until its `with` block ends."""
+    """What one request holds of the memory, until its `with` block ends."""
 
-    def __init__(self, budget: MemoryBudget) -> None:
+    def __init__(self, budget: MemoryBudget, waits: Waits = IN_THREAD) -> None:
+        self.waits = waits
+        self.held = 0
         self._budget = budget
-        self._held = 0
 
-    def reserve(self, size: int) -> None:
-        """Hold enough for a body of `size` bytes. Raises `Overloaded`."""
-        more = max(0, size - SMALL_BODY) - self._held
-        if more <= 0:
-            return
-        if not self._budget.take(more):
+    async def reserve(self, size: int) -> None:
+        """Hold enough for a body of `size` bytes, waiting for it if need be. Raises `Overloaded`."""
+        more = max(0, size - SMALL_BODY) - self.held
+        if more > 0 and not await self._budget.take(more, self):
             raise Overloaded("the bodies under way fill the memory set aside for them")
-        self._held += more
 
     def __enter__(self) -> Self:
         return self
@@ -67,8 +105,8 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._held:
-            self._budget.take(-self._held)
+        if self.held:
+            self._budget.give_back(self)
 
 
 def read_wsgi_body(environ: dict[str, Any], limit: int, reservation: Reservation) -> bytes:
@@ -116,14 +154,14 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
     until = time.monotonic() + BODY_TIMEOUT.total_seconds()
     first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
-        reservation.reserve(size)
+        await reservation.reserve(size)
         return first
     body = io.BytesIO()
     body.write(first)
-    reservation.reserve(len(first))
+    await reservation.reserve(len(first))
     while (left := size - body.tell()) > 0 and (piece := await request.piece(min(READ_SIZE, left))):
         body.write(piece)
-        reservation.reserve(body.tell())
+        await reservation.reserve(body.tell())
         if time.monotonic() > until:
             raise Rejected(Reason.BAD_BODY, "the body did not arrive in time")
     return body.getvalue()

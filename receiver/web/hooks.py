@@ -53,7 +53,7 @@ class DeliveryEndpoint:
     """Takes deliveries: a WSGI application of what is under `prefix`, and what answers where there is no WSGI."""
 
     def __init__(self, settings: Settings, intake: Intake, prefix: str = PREFIX) -> None:
-        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body))
+        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body), settings.max_body)
         self._sources = settings.sources
         self._max_body = settings.max_body
         self._intake = intake
@@ -72,7 +72,7 @@ class DeliveryEndpoint:
         """Answer a request, whose path begins with `prefix`. Raises nothing."""
         prefix = self._prefix if prefix is None else prefix
         try:
-            with Reservation(self.memory_budget) as reservation:
+            with Reservation(self.memory_budget, waits) as reservation:
                 return await self._receive(request, waits, prefix, reservation)
         except Exception as error:
             log.exception("a request failed: %s", type(error).__name__)
