@@ -53,6 +53,9 @@ sign = kit.signer(_sign)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats=(
+        "a message is the publisher's: the same text may be published again, by a rule that sends no envelope"
+    ),
     body_is_unsigned=False,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by(

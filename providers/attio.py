@@ -20,6 +20,7 @@ events = kit.many_events(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="an event names a record and no time: a record that is changed twice is one body",
     retry_horizon=kit.days(4),
     identity=kit.told_apart_by(
         "header idempotency-key",

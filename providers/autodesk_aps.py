@@ -16,6 +16,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="the payload is a resource as its service tells it, and some tell no time",
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("header x-adsk-delivery-id"),
     setup_url="https://aps.autodesk.com/myapps/",

@@ -31,6 +31,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a branch that is pushed forth and back brings one body twice",
     retry_horizon=kit.days(1),
     retries_on=kit.SERVER_ERRORS,
     identity=kit.told_apart_by("header x-request-uuid", "header x-request-id"),

@@ -84,6 +84,7 @@ def _signed(delivery: Delivery) -> bytes:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="what lacks an id is of an older form, of which no time is known",
     body_is_unsigned=False,
     signed_message=_signed,
     retry_horizon=kit.days(1),

@@ -21,6 +21,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="what lacks an id is of an older form, of which no time is known",
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("$.id", "header x-chargify-webhook-id"),
     setup_url="https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks",

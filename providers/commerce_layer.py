@@ -22,6 +22,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a topic that fires twice for an order that did not change in between brings one body",
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by(
         f"header {_TOPIC} + $.data.attributes.updated_at",

@@ -44,6 +44,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a branch that is pushed forth and back, and a label that is set twice, bring one body",
     body_is_unsigned=False,
     signed_message=lambda delivery: _signed(delivery, b""),
     retry_horizon=kit.days(3),

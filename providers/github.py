@@ -43,6 +43,10 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats=(
+        "it sends one body to the hooks of a repository and of its organization, and a member added twice is one "
+        "body"
+    ),
     retry_horizon=kit.days(3),
     retries_on=(),
     identity=kit.told_apart_by("header x-github-delivery"),

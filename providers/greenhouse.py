@@ -19,6 +19,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a body is a candidate as it is now, and may lead back to what it was",
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("header greenhouse-event-id", "receipt"),
     id_period=kit.minutes(1),

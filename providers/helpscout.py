@@ -36,6 +36,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="what tells no time (a tag, an assignment) may lead back to what it was",
     retry_horizon=kit.days(3),
     disables_after="ten failures",
     identity=kit.told_apart_by(

@@ -21,6 +21,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="the body is the first sender's, who may repeat it",
     retry_horizon=kit.days(7),
     identity=kit.told_apart_by("header x-hookdeck-eventid"),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),

@@ -20,6 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    holds_repeats="a body names its event and the moment at which its object was changed",
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by(
         "header x-webhook-id",

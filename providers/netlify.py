@@ -41,6 +41,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex")),
     id_is_signed=False,
+    runs_repeats="a deploy that is locked, unlocked and locked again brings one body",
     retry_horizon="it gives up after a few attempts, and names no times",
     identity=kit.told_apart_by("$.id + header x-netlify-event + $.updated_at", "$.id + $.state", "$.id"),
     setup_url="https://docs.netlify.com/deploy/deploy-notifications/",

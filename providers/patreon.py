@@ -20,6 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a pledge that is changed and changed back brings one body",
     retry_horizon=kit.days(7),
     identity=kit.told_apart_by("receipt"),
     id_period=kit.minutes(10),

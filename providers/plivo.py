@@ -67,6 +67,7 @@ def decode(delivery: Delivery, secrets: Sequence[str]) -> Delivery:
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a call's events are told by few fields, and some of them occur twice",
     signed_in_parts=True,
     signed_message=_message,
     body_is_unsigned=False,

@@ -19,6 +19,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    holds_repeats="a body names its event, what it is about, and `$.created_at`",
     retry_horizon=kit.days(1),
     retries_on=kit.UNSUCCESSFUL,
     disables_after="a day of failures",

@@ -65,6 +65,7 @@ def configure(given: kit.Options) -> kit.Configured:
         sign=kit.signer(scheme.sign, type=_TOPIC, default_type="charge/paid"),
         sender=kit.Sender(
             id_is_signed=False,
+            runs_repeats="two topics about one charge may bring one body, and the topic is not signed",
             body_is_unsigned=False,
             retry_horizon=kit.days(3),
             identity=kit.told_apart_by(

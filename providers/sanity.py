@@ -28,6 +28,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="the body is what the webhook's projection makes, which may leave out all that changes",
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by(
         "header idempotency-key",

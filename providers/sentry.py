@@ -28,6 +28,10 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats=(
+        "an issue that is resolved twice may bring one body; each attempt has another id, so hold them if handlers "
+        "must not run twice"
+    ),
     retry_horizon=kit.days(1),
     retries_on=kit.SERVER_ERRORS,
     disables_after="repeated failures",

@@ -25,6 +25,10 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats=(
+        "several subscriptions bring one body each, and what is deleted twice (a cart, a redaction) is told by its "
+        "id alone"
+    ),
     retry_horizon=kit.hours(48),
     retries_on=kit.UNSUCCESSFUL,
     disables_after="eight retries of one delivery that failed: the subscription is removed",

@@ -20,6 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a project that is tested twice without a finding may bring one body",
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("header x-snyk-transport-id"),
     setup_url="https://docs.snyk.io/snyk-api/snyk-webhooks",

@@ -145,6 +145,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 sign = kit.headers_of(deliver)
 sender = kit.Sender(
     id_is_signed=False,
+    runs_repeats="a call that asks twice, and a conference that is joined twice, may bring the same fields",
     body_is_unsigned=False,
     signs_url=True,
     signed_message=_signed,

@@ -25,6 +25,7 @@ events = kit.one_event(id="header upstash-message-id", type=kit.fixed("message")
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="the body is what somebody published, and a schedule publishes the same each time",
     signs_url=True,
     retry_horizon="whoever publishes a message chooses how often, and the pauses, of a day each at most",
     identity=kit.told_apart_by("header upstash-message-id"),

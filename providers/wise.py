@@ -20,6 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    holds_repeats="a body has `$.sent_at`, besides when it happened (`$.data.occurred_at`)",
     retry_horizon=kit.days(14),
     identity=kit.told_apart_by("header x-delivery-id"),
     setup_url="https://docs.wise.com/guides/developer/webhooks",

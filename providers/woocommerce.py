@@ -39,6 +39,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="what is deleted and restored twice, and a coupon that is changed back, may bring one body",
     retry_horizon=kit.hours(1),
     retries_on=(),
     disables_after="five failures in a row",

@@ -30,6 +30,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    runs_repeats="a trigger's body is whatever its author wrote, the same for each ticket if that names none",
     retry_horizon=kit.days(1),
     retries_on=(409, 429, 503),
     disables_after="70 % of failures, or a thousand, within five minutes: a pause",

@@ -174,6 +174,8 @@ def _contradictions(made: Mapping[str, Any]) -> Iterator[str]:
         yield f"says body_is_unsigned={signs_body}, and {type(scheme).__name__} shows that this is not so"
     if made["holds_repeats"] and (made["id_is_signed"] or is_unsigned):
         yield "has holds_repeats, which is for senders that sign the body and not the id; leave it out"
+    if made["holds_repeats"] and made["runs_repeats"]:
+        yield "has holds_repeats and runs_repeats; leave one out"
     if tolerance is not None and made["tolerance"] != tolerance:
         yield f"allows a signed time to be {tolerance} off; write Sender(scheme=…, …), which knows it"
 

@@ -15,7 +15,7 @@ from hookonce.providers.kit.registry import load, names
 from tests.support.captured import captured_as, captured_of
 from tests.support.for_each import for_each
 from tests.support.senders import NOW, sent
-from tests.support.senders_page import provider_of
+from tests.support.senders_page import OPTIONS, provider_of
 
 CANONICAL = {
     "box",
@@ -33,6 +33,13 @@ CANONICAL = {
 
 def test_senders_that_sign_no_bytes_of_the_body_say_what_they_sign():
     assert {name for name in names() if provider_of(name).signed_message} == CANONICAL
+
+
+def test_senders_with_unsigned_ids_say_whether_repeats_run_and_why():
+    told = {name: provider_of(name) for name in names() if name not in OPTIONS}
+    undecided = [name for name, each in told.items() if not (each.id_is_signed or each.body_is_unsigned)]
+
+    assert [name for name in undecided if not (told[name].holds_repeats or told[name].runs_repeats)] == []
 
 
 def complaints(case):

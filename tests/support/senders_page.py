@@ -75,10 +75,7 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
 - **What is verified** is the first line of the module; the module says the rest.
 - **Told apart by**: what makes two events of a sender two; where it says *or …* other events, or older ones, have
   something else, which the module names. *Unsigned* ids are outside of what the sender signs: the same body under a
-  new id is marked as a repeat, and runs, unless the source says `repeats = "hold"`: GitHub sends one body to the hooks
-  of a repository and of its organization, and a member that is added twice is one body. Where it says *held* no two
-  events have equal bodies, for the reason that the module gives: a repeat waits for a person, unless the source says
-  `repeats = "run"`.
+  new id is marked as a repeat, and runs, or, where it says *held*, waits for a person: [below](#repeats) is why.
 - **Against replays**: how old a signed time may be, or that a signed token says itself until when it is good (`exp`).
   *Of some deliveries nothing*: what the sender signs without a time, or brings a mere token with, is taken for ever.
   Where the column is empty no time is signed, and only the id tells a replay.
@@ -235,6 +232,21 @@ def without_a_module() -> str:
     return f"\n## Declared\n\n{why}\n\n" + table(("sender", "signs", "known from", "in its source"), rows)
 
 
+def repeats() -> str:
+    """List the senders whose signed bodies come with ids that are not, and what becomes of a repeat of each."""
+    told = [(name, provider_of(name)) for name in names()]
+    rows = [
+        (f"`{name}`", "waits" if each.holds_repeats else "runs", each.holds_repeats or each.runs_repeats)
+        for name, each in told
+        if each.holds_repeats or each.runs_repeats
+    ]
+    why = (
+        "What these sign leaves the id out, so whoever has seen a delivery can send it again under another.\n"
+        "Such a repeat is marked, and runs or waits for a person, as `repeats` of the source says, or else:"
+    )
+    return f"\n## Repeats\n\n{why}\n\n" + table(("sender", "a repeat", "because"), rows)
+
+
 def known_as() -> str:
     """Say which senders are here under another name."""
     said = ", ".join(f"`{other}` is `{name}`" for other, name in sorted(KNOWN_AS.items()))
@@ -245,7 +257,7 @@ def page() -> str:
     """Write docs/providers.md."""
     known = names()
     rows = table(COLUMNS, [row(name) for name in known])
-    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{without_a_module()}{known_as()}{left_out()}"
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{repeats()}{without_a_module()}{known_as()}{left_out()}"
 
 
 def readme_part() -> str:
