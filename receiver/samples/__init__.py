@@ -7,6 +7,7 @@ a provider's samples by type, the usual one first; adding one there is all it ta
 `files`: reads them
 `fresh_ids`: other ids of the same form
 `moved_times`: the same event at another time
+`evidence`: what shows that a sender's module is right
 `edits`: values set and removed by path
 `documents`: a sample as it is to be sent: the file's, freshened and edited, and encoded
 """

@@ -17,6 +17,17 @@ def test_readme_names_the_senders_there_are():
     assert readme == senders_page.with_part(readme), "run: make docs"
 
 
+def test_labels_that_init_says_are_those_of_the_test_deliveries():
+    assert senders_page.LABELS_FILE.read_text() == senders_page.labels(), "run: make docs"
+
+
+def test_other_names_are_of_senders_there_are():
+    others = senders_page.KNOWN_AS
+
+    assert set(others.values()) <= set(names())
+    assert not set(others) & set(names())
+
+
 @for_each(names)
 def test_sender_has_evidence_of_a_known_kind(name):
     assert senders_page.evidence(name) in senders_page.EVIDENCE

@@ -3,6 +3,7 @@
 docs/providers.md has everything; the README says how many there are and what shows them right, between two marks.
 """
 
+import json
 from collections import Counter
 from datetime import timedelta
 from functools import cache
@@ -17,6 +18,7 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.sender import NEVER
+from hookonce.receiver.samples.evidence import LABELS
 from tests.support.captured import DELIVERIES, captured_of
 from tests.support.declared import declared
 
@@ -25,7 +27,8 @@ PAGE = ROOT / "docs" / "providers.md"
 README = ROOT / "README.md"
 LEFT_OUT = ROOT / "docs" / "providers-left-out"
 MARKS = ("<!-- providers -->\n", "<!-- /providers -->\n")
-EVIDENCE = ("captured", "vendor docs", "vendor SDK", "third party", "self-signed")
+LABELS_FILE = ROOT / "receiver" / "samples" / "evidence.json"
+EVIDENCE = tuple(LABELS)
 NONE = "none"
 PARTNER = {"id": "$.id", "type": "$.type"}
 OPTIONS = {
@@ -86,8 +89,8 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
   *Captured*: sent by the vendor. *Vendor docs*: published by the vendor, with its signature. *Vendor SDK*: signed or
   verified by the vendor's own library. *Third party*: signed or verified by somebody else's code. *Self-signed*: signed
   with OpenSSL or a few lines that are not the module's, from what the vendor documents; so it can't show that the
-  documentation was misread. Of a token, where nothing is signed, there is no better. What a module signed itself
-  counts nowhere.
+  documentation was misread. What a module signed itself counts nowhere. `hookonce init` and `hookonce providers list`
+  say the label too; [below](#what-would-raise-the-evidence) is what would raise it.
 
 """
 
@@ -247,6 +250,40 @@ def repeats() -> str:
     return f"\n## Repeats\n\n{why}\n\n" + table(("sender", "a repeat", "because"), rows)
 
 
+def labels() -> str:
+    """Write what `hookonce init` says of each sender's evidence."""
+    said = {name: evidence(name) for name in names() if evidence(name) != NONE}
+    return json.dumps(said, indent=1) + "\n"
+
+
+def raised_by(name: str) -> str:
+    """Say what would raise the evidence of a sender that nobody but us has checked."""
+    sender = provider_of(name)
+    if sender.body_is_unsigned:
+        return "a delivery as it came: nothing is signed, so it shows where the secret is, and what a body looks like"
+    if sender.key_algorithm:
+        return "a delivery as it came, with the public key that verifies it: both may be shown to anybody"
+    return (
+        "a delivery as it came with its secret, rolled since; or a library of others that takes what we sign"
+    )
+
+
+def to_be_raised() -> str:
+    """List the senders that nobody but us has checked, each with what would raise it."""
+    generic = {"hmac", "jwt", "signed", "token"}
+    rows = [
+        (f"`{name}`", raised_by(name))
+        for name in names()
+        if evidence(name) == EVIDENCE[-1] and name not in generic
+    ]
+    why = (
+        "Nobody but us has checked these: no code that verifies them, of the sender's or of others, was at hand.\n"
+        "If you receive from one, `hookonce capture` writes a delivery as it comes, and `hookonce new provider` in\n"
+        "a clone of the repository puts it beside the others."
+    )
+    return f"\n## What would raise the evidence\n\n{why}\n\n" + table(("sender", "raised by"), rows)
+
+
 def known_as() -> str:
     """Say which senders are here under another name."""
     said = ", ".join(f"`{other}` is `{name}`" for other, name in sorted(KNOWN_AS.items()))
@@ -257,7 +294,8 @@ def page() -> str:
     """Write docs/providers.md."""
     known = names()
     rows = table(COLUMNS, [row(name) for name in known])
-    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{repeats()}{without_a_module()}{known_as()}{left_out()}"
+    parts = (to_be_raised(), repeats(), without_a_module(), known_as(), left_out())
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{''.join(parts)}"
 
 
 def readme_part() -> str:
@@ -283,5 +321,6 @@ def with_part(readme: str) -> str:
 
 
 if __name__ == "__main__":
+    LABELS_FILE.write_text(labels())
     PAGE.write_text(page())
     README.write_text(with_part(README.read_text()))

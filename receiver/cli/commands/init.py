@@ -13,6 +13,7 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.new_files import write_new
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
+from hookonce.receiver.samples.evidence import LABELS, evidence
 
 
 @click.command(epilog=examples("hookonce init", "hookonce init stripe shopify github"))
@@ -39,6 +40,9 @@ def init(senders: tuple[str, ...]) -> None:
         click.echo("\n".join(source.table for source in missing))
     if has_dotenv and missing:
         click.echo(f"and to .env: {', '.join(source.variable for source in missing)}", err=True)
+    labels = {source.provider.name: evidence().get(source.provider.name, "") for source in sources}
+    told = [f"{name}: {LABELS[label]} ({label})" for name, label in labels.items() if label in LABELS]
+    click.echo("\n" + "\n".join(told), err=True)
     first = sources[0]
     tried = f"hookonce trigger {first.name} {first.sample or ''}".rstrip()
     click.echo(f"\nnow run: hookonce dev\nand, in a second terminal here: {tried}", err=True)

@@ -17,6 +17,7 @@ from hookonce.receiver.desk.sources import list_providers as list_providers_
 from hookonce.receiver.desk.sources import list_sources as list_sources_
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.samples.evidence import evidence
 from hookonce.receiver.source import Source
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
@@ -65,9 +66,11 @@ def list_providers(*, as_json: bool) -> None:
     listed = _providers()
     if as_json:
         for one in listed:
-            print_json({"name": one.name, "summary": one.summary, "origin": one.origin})
+            label = evidence().get(one.name, "")
+            print_json({"name": one.name, "summary": one.summary, "origin": one.origin, "evidence": label})
         return
-    show(("name", "summary"), [(one.name, one.summary) for one in listed])
+    rows = [(one.name, evidence().get(one.name, ""), one.summary) for one in listed]
+    show(("name", "evidence", "summary"), rows)
 
 
 def _providers() -> Sequence[ProviderModel]:
