@@ -14,6 +14,7 @@ from bench.load.sending import BadAnswers
 from bench.run import Run
 from bench.servers.stack import Stack
 from hookonce.receiver.dev.embedded import binaries
+from hookonce.receiver.processes import waits
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow, Remembered, WindowEntry, WindowPlace
@@ -95,8 +96,8 @@ def _window(run: Run, seconds: float) -> float:
                 WindowEntry("github", str(uuid.uuid4()), os.urandom(32)): timedelta(hours=1)
                 for _ in range(BATCH)
             }
-            run(window.claim(PLACE, entries))
-            run(window.settle(Remembered(queue, PLACE, entries)))
+            waits.run(window.claim(PLACE, entries))
+            waits.run(window.settle(Remembered(queue, PLACE, entries)))
             count += BATCH
         took = time.perf_counter() - began
         run.note(window_bytes=(_used(client) - before) / count)
