@@ -58,6 +58,7 @@ PAGES = (
     "/admin/events",
     "/admin/events?source=dormant",
     "/admin/events?status=dead",
+    "/admin/issues",
 )
 ADMIN_TOKEN = "bench admin token of some length"  # noqa: S105  of a server that lives as long as the benchmark
 _SIZES = """

@@ -34,14 +34,12 @@ def issues() -> str:
         abort(400, f"No issue is {state!r}; there are {', '.join(_STATES)}.")
     with context().desk() as desk:
         found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": MAX_LISTED}))
-        dead = backlog.waiting(desk.connection).dead
     return render_template(
         "admin/issues.html",
         issues=found.data,
         is_complete=found.is_complete,
         state=state,
         states=_STATES,
-        dead=dead,
         most=backlog.MAX_COUNTED,
         now=datetime.now(UTC),
     )

@@ -54,9 +54,10 @@ def stopped_steps() -> str:
 @admin.get("/commands")
 def client_commands() -> str:
     """Show what clients asked for under a key, newest first."""
-    return _page(
-        list_client_commands, CommandsQuery, "client_commands", configured=sorted(context().settings.commands)
-    )
+    configured = sorted(context().settings.commands)
+    if not configured:  # of all events there are, none would be found
+        return _shown("client_commands", rows=[], older=None, is_first=True, configured=configured)
+    return _page(list_client_commands, CommandsQuery, "client_commands", configured=configured)
 
 
 @admin.get("/bulk")

@@ -50,13 +50,14 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
     begins = span.begins(now)
     with context().ledger() as connection:
         table = Table(activity.rates(connection, begins[0], span.bucket), begins)
-        waiting = backlog.waiting(connection)
+        counts = totals.events_by_status(connection)
+        waiting = backlog.waiting(connection, counts)
         changes = audit_log.latest(connection, _MAX_CHANGES)
         paused = pauses.paused(connection)
         stopped = [each for each in breakers.breakers(connection) if each.is_open]
         raised = alerts.open_alerts(connection)
         slots = worker_slots.workers(connection)
-        kept = _kept(totals.events_by_status(connection), source)
+        kept = _kept(counts, source)
     return {
         "now": now,
         "span": span,

@@ -1,6 +1,7 @@
 """How much waits for whom, cheap at any size: by indexes or kept sums, and never said beyond `MAX_COUNTED`."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -40,10 +41,10 @@ class Waiting:
     oldest_due: float
 
 
-def waiting(connection: psycopg.Connection) -> Waiting:
-    """Count what is due, waits, is dead or held."""
+def waiting(connection: psycopg.Connection, counts: Iterable[tuple[str, str, int]] | None = None) -> Waiting:
+    """Count what is due, waits, is dead or held; `counts` are those of `totals.events_by_status`, if they are known."""
     found: Counter[str] = Counter()
-    for _, status, number in totals.events_by_status(connection):
+    for _, status, number in totals.events_by_status(connection) if counts is None else counts:
         found[status] += number
     waiting, dead, held = (
         min(found[status], MAX_COUNTED + 1)
