@@ -138,7 +138,7 @@ class Inbox:
     def buries(self, prefix):
         """Have the dead events whose ids begin so count as done, so that no other test finds them dead."""
         self.connection.execute(
-            "UPDATE hookonce.runs SET status = 'done' WHERE status = 'dead' "
+            "UPDATE hookonce.runs SET status = 'done', issue = NULL WHERE status = 'dead' "
             "AND event IN (SELECT id FROM hookonce.events WHERE starts_with(event_id, %s))",
             [prefix],
         )

@@ -36,6 +36,7 @@ def paths(inbox):
     ids = inbox.connection.execute(
         "SELECT id FROM hookonce.event_states WHERE starts_with(event_id, %s)", [begin]
     ).fetchall()
+    (issue,) = inbox.connection.execute("SELECT id FROM hookonce.issues ORDER BY id LIMIT 1").fetchone()
     inbox.deliver({"id": "evt_axe"}, headers={"stripe-signature": "t=1,v1=00"})
     inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)
     (refused,) = inbox.connection.execute("SELECT max(id) FROM hookonce.rejected").fetchone()
@@ -45,6 +46,7 @@ def paths(inbox):
         f"/events?body=$.id={begin}done",
         *(f"/events/{number}{page}" for (number,) in ids for page in ("", "/diff", "/edit")),
         f"/rejected/{refused}",
+        f"/issues/{issue}",
     ]
     inbox.buries(begin)
 

@@ -63,6 +63,32 @@ def test_keys_go_through_a_list_and_from_event_to_event(page, dead):
     expect(page.get_by_role("searchbox")).to_be_focused()
 
 
+def test_issue_is_found_replayed_and_watched_by_keyboard_alone(inbox, page, dead):
+    page.goto("/admin/issues")
+
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="ConnectionError (shop.py:")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Code").first).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.get_by_role("button", name=re.compile(r"Replay \d+ dead events"))).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("heading", name="Finished")).to_be_visible()
+    done = f"SELECT count(*) FROM hookonce.event_states WHERE status = 'done' AND event_id LIKE '{dead}%'"  # noqa: S608
+    inbox.until(done, 3)
+
+
+def test_pages_of_a_tab_are_reached_by_keyboard(page):
+    page.goto("/admin/issues")
+
+    page.get_by_role("navigation", name="Issues").get_by_role("link", name="Alerts").focus()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Alerts")).to_have_attribute("aria-current", "page")
+
+
 def test_keys_are_told_and_can_be_turned_off(page, dead):
     page.goto(f"/admin/events?id={dead}")
 
