@@ -14,7 +14,7 @@ import pytest
 from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
 from hookonce.providers.kit.reading import bodies
 from hookonce.providers.kit.reading.bodies import json_body, parse_form
-from hookonce.receiver.web.worker import calm_collector
+from hookonce.receiver.processes.collector import calm_collector
 from tests.support.captured import captured, captured_of
 from tests.support.for_each import for_each
 
