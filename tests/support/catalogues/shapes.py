@@ -136,6 +136,11 @@ _KNOWN = {"currency": "EUR"}
 """Texts of which senders check the form."""
 
 
+def is_time(key: str) -> bool:
+    """Whether a key is called as one that holds a time."""
+    return _TIME.search(key) is not None
+
+
 def filled(shape: Any, seed: str, now: datetime, key: str = "") -> Any:
     """Return a value of this shape, its times at `now`; another `seed` makes others of the same shape."""
     if isinstance(shape, dict):
@@ -155,7 +160,7 @@ def filled(shape: Any, seed: str, now: datetime, key: str = "") -> Any:
         "number": sum(map(ord, f"{key}{seed}")),
         "boolean": False,
     }
-    if _TIME.search(key):
+    if is_time(key):
         seconds = int(now.timestamp())
         made |= {"string": now.strftime("%Y-%m-%dT%H:%M:%S.000Z")}
         made |= {"number": seconds * 1000 if _MILLISECONDS.search(key) else seconds}
