@@ -35,9 +35,9 @@ class Overloaded(Exception):  # noqa: N818  a state of the process, answered wit
 class MemoryBudget:
     """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
 
-    So a client that announces much and sends nothing takes nothing. Whoever finds too little left waits until others
-    are done, first come, first served. One of them goes on all the same, and takes as much as `largest`, which is kept
-    for it: else all might wait for each other, each with a part of its body.
+    So a client that announces much and sends nothing takes nothing. A body that finds too little left waits until
+    others are done, first come, first served. One of them goes on all the same, and takes as much as `largest`, which
+    is kept for it: else all might wait for each other, each with a part of its body.
     """
 
     def __init__(self, size: int, largest: int = 0) -> None:
