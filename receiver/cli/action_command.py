@@ -88,14 +88,15 @@ def made(
 
 def print_answer(answer: ResponseModel) -> None:
     """Print what is known of one thing."""
-    known = facts(answer)
+    known, listed = facts(answer), [table for table in tables(answer) if table.rows]
+    if not known and not listed:
+        click.echo("there is nothing to tell", err=True)
     widest = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         click.echo(f"{name:<{widest}}  {cell(value)}")
-    for table in tables(answer):
-        if table.rows:
-            click.echo(f"\n{table.name}")
-            show(table.columns, table.rows)
+    for table in listed:
+        click.echo(f"\n{table.name}")
+        show(table.columns, table.rows)
 
 
 def _rows(here: Asks, action: Action[Any], given: Mapping[str, Any]) -> list[Any]:

@@ -3,10 +3,9 @@ import sys
 
 import click
 import pytest
-from rich.console import Console
 
 from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli
-from hookonce.receiver.cli.output import rich_tables, tables
+from hookonce.receiver.cli.output import tables, terminal_tables
 from tests.support.for_each import for_each
 
 
@@ -28,14 +27,26 @@ def test_command_line_suggests_the_command_that_is_nearest(hookonce):
 
 def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(rich_tables, "Console", lambda: Console(force_terminal=True, width=60))
 
-    tables.show(["id"], [["[red]a[/red] \x1b]0;x\x07"], ["q" * 100]])
+    tables.show(["name"], [["[red]a[/red] \x1b]0;x\x07"], ["q" * 100]])
 
     out = capsys.readouterr().out
     assert "[red]a[/red] \\x1b]0;x\\x07" in out
     assert "\x1b]0" not in out
     assert out.count("q") == 100  # folded, not cut
+
+
+@pytest.mark.parametrize("columns", [("id", "status", "what"), ("name", *("a column",) * 9)])
+def test_table_fits_its_terminal_and_shows_ids_whole(columns):
+    rows = [["evt_" + "1" * 40, *("dead" if name == "status" else "some words " * 3 for name in columns[1:])]]
+
+    found = [click.unstyle(line) for line in terminal_tables.lines(columns, rows, 80)]
+
+    assert max(map(len, found)) <= 80
+    assert any("evt_" + "1" * 40 in line for line in found)
+    assert sum(line.count("words") for line in found) == 3 * sum(
+        name not in {"id", "name", "status"} for name in columns
+    )
 
 
 @pytest.mark.parametrize(("said", "is_colored"), [("1", False), ("", True)])

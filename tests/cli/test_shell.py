@@ -5,11 +5,10 @@ from ast import literal_eval
 
 import click
 import pytest
-from rich.console import Console
 
 from hookonce.receiver.cli import COMMANDS, cli
 from hookonce.receiver.cli.commands.man import contexts, page
-from hookonce.receiver.cli.output import rich_tables, tables
+from hookonce.receiver.cli.output import tables
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.vocabulary import EXITS
 from tests.support.for_each import for_each
@@ -103,9 +102,8 @@ def test_exits_lists_every_code_with_its_meaning(hookonce):
 def test_table_has_no_color_when_no_color_is_set(monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(rich_tables, "Console", lambda: Console(force_terminal=True, width=60))
 
-    tables.show(["id"], [["1"]])
+    tables.show(["status"], [["dead"]])
 
     assert "\x1b[" not in capsys.readouterr().out
 

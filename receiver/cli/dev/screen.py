@@ -12,6 +12,7 @@ from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, say
+from hookonce.receiver.cli.output.times import soon
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
 from hookonce.receiver.dev.stack import Stack
@@ -75,6 +76,8 @@ class Screen:
             self._shown[failed.handler] = lines
             for each in ["(the same traceback as before)"] if is_known else lines:
                 echo(f"    {each}")
+        if failure and failure["next_at"]:
+            echo(f"    the next attempt {soon(failure['next_at'])}")
 
     def _failure(self, failed: FailedRun) -> dict[str, Any] | None:
         """Read a failure from the ledger; a ledger that is away costs no more than that."""

@@ -1,6 +1,7 @@
 """One event as `hookonce events show` tells it: what it is, what became of it, and last why it failed."""
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -9,6 +10,7 @@ import click
 
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.event_lines import cut
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.desk.events import AttemptLog, Failure, FullEvent, OtherBody, Run, Step
@@ -98,7 +100,8 @@ def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
         return
     yield "\n" + _heading("failed attempts")
     for failure in failures:
-        yield f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
+        said = f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
+        yield cut(said, shutil.get_terminal_size().columns)
     shown: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
         lines = tuple(tracebacks.lines(failure.frames, failure.traceback or failure.unreadable))

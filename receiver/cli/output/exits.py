@@ -57,7 +57,7 @@ def exits() -> Iterator[None]:
         yield
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:

@@ -13,9 +13,10 @@ def print_steps(steps: Iterable[Step], *, with_event: bool = False) -> None:
     columns = ("step", "of", "status", "attempts", "finished", "key", "result or why not")
     rows = [(s.name, s.handler, s.status, s.attempts, s.finished_at, s.key, _gave(s)) for s in steps]
     if with_event:
-        show(("event", *columns), [(s.event, *row) for s, row in zip(steps, rows, strict=True)])
+        with_events = [(s.event, *row) for s, row in zip(steps, rows, strict=True)]
+        show(("event", *columns), with_events, empty="no step waits for a person")
     else:
-        show(columns, rows)
+        show(columns, rows, empty="no handler of this event has a step")
 
 
 def _gave(step: Step) -> str | None:

@@ -5,6 +5,8 @@ markup into it. Whatever is not printable is shown escaped, and nothing is ever 
 """
 
 import json
+import os
+import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +14,8 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 import click
+
+from hookonce.receiver.cli.output import terminal_tables
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | None = None) -> None:
@@ -24,11 +28,8 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | 
         click.echo(empty, err=True)
         return
     if sys.stdout.isatty():
-        from hookonce.receiver.cli.output.rich_tables import (
-            draw,  # elsewhere a listing starts sooner without rich
-        )
-
-        draw(columns, cells)
+        for line in terminal_tables.lines(columns, cells, shutil.get_terminal_size().columns):
+            click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
         return
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for row in ([name.upper() for name in columns], *cells):

@@ -9,8 +9,10 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import decrypt_failure
 
 _LATEST = """
-SELECT handler, cycle, attempt, started_at, failed_at, error, traceback, key_id FROM hookonce.failures
-WHERE event = %s AND handler = %s AND attempt = %s AND failed_at > now() - interval '1 minute'
+SELECT handler, cycle, attempt, started_at, failed_at, error, traceback, key_id,
+       (SELECT due_at FROM hookonce.queue q
+        WHERE q.event = failures.event AND q.handler = failures.handler AND q.token IS NULL) AS next_at
+FROM hookonce.failures WHERE event = %s AND handler = %s AND attempt = %s AND failed_at > now() - interval '1 minute'
 ORDER BY id DESC LIMIT 1
 """
 
