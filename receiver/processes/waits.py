@@ -9,15 +9,14 @@ import select
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import Context
 from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 _LOOK = 0.05
 """Seconds between two looks for deadlines that are over; shorter ones have a timer each."""
-_SERVER_THREADS = 4
-"""For what waits for PostgreSQL or Redis otherwise than by a socket: connections that are made, rare statements."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -103,7 +102,6 @@ class OnLoop:
         self._thread = threading.get_ident()
         self._askers = askers
         self._computers = computers
-        self._servers = ThreadPoolExecutor(_SERVER_THREADS, thread_name_prefix="hookonce-servers")
         self._due: defaultdict[timedelta, deque[tuple[float, asyncio.Future[bool]]]] = defaultdict(deque)
         self._is_looking = False
         self._started: set[asyncio.Task[None]] = set()
@@ -113,8 +111,28 @@ class OnLoop:
         return await self._loop.run_in_executor(self._askers, lambda: function(*args, **kwargs))
 
     async def ask_server(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Have a thread call it."""
-        return await self._loop.run_in_executor(self._servers, lambda: function(*args, **kwargs))
+        """Have a thread of its own call it: a server that hangs must not keep the process from ending."""
+        asked: asyncio.Future[R] = self._loop.create_future()
+
+        def tell(error: BaseException | None, answer: R | None) -> None:
+            if asked.done():
+                return
+            if error is None:
+                asked.set_result(answer)  # type: ignore[arg-type]  # an answer where there is no error
+            else:
+                asked.set_exception(error)
+
+        def call() -> None:
+            error, answer = None, None
+            try:
+                answer = function(*args, **kwargs)
+            except Exception as raised:  # noqa: BLE001  it is the caller's
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits
+                self._loop.call_soon_threadsafe(tell, error, answer)
+
+        threading.Thread(target=call, daemon=True, name="hookonce-server").start()
+        return await asked
 
     async def compute(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a thread call it."""
