@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from pydantic import Field
 
+from hookonce.receiver.desk.history import Alert
 from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
@@ -53,17 +54,6 @@ class SecretUse(ResponseModel):
     last_used: datetime | None
 
 
-class OpenAlert(ResponseModel):
-    """Something that is wrong now."""
-
-    id: Identifier
-    kind: Ours
-    subject: Ours
-    detail: str
-    since: datetime
-    ended_at: datetime | None
-
-
 class SlotUse(ResponseModel):
     """A worker process with several slots, as it last reported."""
 
@@ -107,7 +97,7 @@ class Stats(ResponseModel):
     conflicts: int
     rejected: list[RejectionCount]
     secrets: list[SecretUse]
-    alerts: list[OpenAlert]
+    alerts: list[Alert]
     workers: list[SlotUse]
     suspects: dict[Ours, int]
     long_transactions: list[OpenTransaction]
