@@ -16,6 +16,11 @@ ENVELOPE = (
 WANTED = {
     "adobe_sign": (200, "application/json", '{"xAdobeSignClientId": "CBJCHBCAABAAo8FPM8kB5"}'),
     "adyen": (200, "text/plain; charset=utf-8", "[accepted]"),
+    "alipay": (
+        200,
+        "application/json",
+        '{"result": {"resultCode": "SUCCESS", "resultStatus": "S", "resultMessage": "success"}}',
+    ),
     "discord": (204, "text/plain; charset=utf-8", ""),
     "dropbox_sign": (200, "text/plain; charset=utf-8", "Hello API Event Received"),
     "fitbit": (204, "text/plain; charset=utf-8", ""),
