@@ -10,7 +10,7 @@ from werkzeug.routing import BaseConverter
 from hookonce.receiver.api.openapi import document
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.api.request_reader import IS_READ
-from hookonce.receiver.api.routes import OPERATIONS, Operation
+from hookonce.receiver.api.routes import OPERATIONS, Operation, methods_at
 from hookonce.receiver.api.server import Server
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.idempotency.records import Result
@@ -60,7 +60,8 @@ def failure(error: Exception) -> Response:
     if isinstance(error, Problem):
         problem = error
     elif isinstance(error, MethodNotAllowed):
-        allow = ", ".join(sorted(set(error.valid_methods or ())))
+        allowed = methods_at(request.path.removeprefix(PREFIX)) or error.valid_methods or ()
+        allow = ", ".join(sorted(set(allowed)))
         problem = Problem(405, f"expected one of {allow}", headers={"Allow": allow})
     elif isinstance(error, NotFound):
         problem = Problem(404, f"there is no such path; {PREFIX}/openapi.json has all")
@@ -77,6 +78,9 @@ def failure(error: Exception) -> Response:
 
 def _view(server: Server, operation: Operation) -> Callable[..., Response]:
     def view(**path: str) -> Response:
+        methods = methods_at(request.path.removeprefix(PREFIX))
+        if request.method not in methods:  # an id that holds a slash would fit as well
+            raise MethodNotAllowed(methods)
         return _response(server.serve(operation, request.environ, path))
 
     return view

@@ -1,6 +1,7 @@
 """Where each action of the desk is in the API: those of a listing under its name, others where they always were."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
@@ -9,6 +10,8 @@ from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 from hookonce.receiver.ledger.access.api_tokens import Scope
+
+_HOLE = re.compile(r"\{\w+\}")
 
 
 class Route(NamedTuple):
@@ -145,3 +148,17 @@ OPERATIONS: Final = tuple(_operation(ACTIONS[name]) for name in _LISTED)
 """All operations of the API, in the order of its documents."""
 BY_NAME: Final[Mapping[str, Operation]] = {each.name: each for each in OPERATIONS}
 """The same by the name of the action."""
+
+
+def methods_at(path: str) -> Sequence[str]:
+    """Return the methods that there are at a path: an id may hold a slash, so the template that says most is meant."""
+    fitting = [each.path for each in OPERATIONS if _fits(each.path, path)]
+    if not fitting:
+        return ()
+    meant = max(fitting, key=lambda each: len(_HOLE.sub("", each)))
+    methods = [each.method for each in OPERATIONS if each.path == meant]
+    return [*methods, *(["HEAD"] if "GET" in methods else [])]
+
+
+def _fits(template: str, path: str) -> bool:
+    return re.fullmatch("(?s:.+)".join(map(re.escape, _HOLE.split(template))), path) is not None

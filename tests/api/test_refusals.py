@@ -97,6 +97,7 @@ def test_refusal_names_the_parameter_of_the_query(calm):
 
 def test_wrong_method_is_told_the_right_ones(calm):
     assert calm.ask("POST", "/events/1").headers["Allow"] == "GET, HEAD"
+    assert calm.ask("OPTIONS", "/events/1/edited").headers["Allow"] == "POST"
 
 
 def test_refusal_of_an_unread_body_ends_the_connection(calm):
