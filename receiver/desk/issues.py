@@ -1,9 +1,9 @@
 """Issues: dead and failing runs by handler and the place where they fail, and what a person has said of each."""
 
 from datetime import UTC, datetime
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hookonce.receiver.desk.models import (
     Identifier,
@@ -15,7 +15,7 @@ from hookonce.receiver.desk.models import (
     Text,
     Time,
 )
-from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import issues
@@ -45,15 +45,6 @@ class IssueMark(RequestModel):
 
     state: State
     until: Time | None = Field(None, description="with `ignored`: the end of it, in the future")
-
-    @model_validator(mode="after")
-    def _has_an_end_if_ignored(self) -> Self:
-        is_ignored = self.state == IssueState.IGNORED
-        if is_ignored and (self.until is None or self.until <= datetime.now(UTC)):
-            raise ValueError("`ignored` needs `until`, a time in the future")
-        if not is_ignored and self.until is not None:
-            raise ValueError("`until` is for `ignored`")
-        return self
 
 
 class Issue(ResponseModel):
@@ -128,5 +119,10 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
 @action(scope=Scope.REPLAY, audits="issue")
 def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     """Say what has become of an issue: it is fixed, ignored until a time, or open after all."""
+    is_ignored = asked.state == IssueState.IGNORED
+    if is_ignored and (asked.until is None or asked.until <= datetime.now(UTC)):
+        raise Conflict("`ignored` needs `until`, a time in the future")
+    if not is_ignored and asked.until is not None:
+        raise Conflict("`until` is for `ignored`")
     issues.mark(desk.connection, which.issue, IssueState(asked.state), desk.who, asked.until)
     return get_issue(desk, which=which)

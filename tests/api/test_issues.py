@@ -26,9 +26,9 @@ def test_issue_is_marked_and_its_group_replayed(inbox, dead):
     ("said", "scope", "status"),
     [
         ({"state": "fixed"}, "read", 403),
-        ({"state": "ignored"}, "admin", 422),
-        ({"state": "ignored", "until": "2h"}, "admin", 422),
-        ({"state": "open", "until": "2999-01-01T00:00:00Z"}, "admin", 422),
+        ({"state": "ignored"}, "admin", 409),
+        ({"state": "ignored", "until": "2h"}, "admin", 409),
+        ({"state": "open", "until": "2999-01-01T00:00:00Z"}, "admin", 409),
         ({"state": "solved"}, "admin", 422),
     ],
 )
