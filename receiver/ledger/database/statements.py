@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 from psycopg.waiting import Ready, Wait
 
+from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.processes.waits import Waits
 
 
@@ -19,7 +20,8 @@ async def fetched(
     """
     cursor = connection.cursor()
     # No public part of psycopg starts a statement without waiting; `tests/ledger/test_statements.py` notices a change.
-    steps = cursor._execute_gen(statement, parameters, prepare=True)  # noqa: SLF001
+    query = schema.named(statement, schema.of(connection))
+    steps = cursor._execute_gen(query, parameters, prepare=True)  # noqa: SLF001
     socket = connection.pgconn.socket
     try:
         wanted = next(steps)
