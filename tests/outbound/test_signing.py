@@ -25,6 +25,7 @@ ALONE = {"amazon_sns", "apple_app_store", "google_chat", "google_pubsub", "plaid
     "fal_ai",
     "mailchannels",
     "paypal",
+    "wechat_pay",
 }
 """They sign with keys that they alone have."""
 IN_BODY = {"braintree", "figma", "kinde", "ko_fi", "lever", "mailgun", "paddle_classic"} | {

@@ -9,7 +9,6 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import at, ledger
-from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, chosen
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
@@ -69,6 +68,7 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
 
 def _follow_there(wanted: Filter, last: int, every: float, *, as_json: bool) -> NoReturn:
     """Print the events of another inbox, until Ctrl-C."""
+    from hookonce.receiver.cli.desk import desk
     from hookonce.receiver.cli.far_tail import INTERVAL, FarTail
 
     with desk() as here:

@@ -23,14 +23,16 @@ async def fetched(
     query = schema.named(statement, schema.of(connection))
     steps = cursor._execute_gen(query, parameters, prepare=True)  # noqa: SLF001
     socket = connection.pgconn.socket
-    try:
-        wanted = next(steps)
-        while True:
-            if wanted & Wait.W:
-                await waits.writable(socket)
-                wanted = steps.send(Ready.W)
-            else:
-                await waits.readable(socket)
-                wanted = steps.send(Ready.R)
-    except StopIteration:
-        return cursor.fetchall()
+    with connection.lock:  # as psycopg does; on a loop nobody else has the connection
+        try:
+            wanted = next(steps)
+            while True:
+                if wanted & Wait.W:
+                    await waits.writable(socket)
+                    wanted = steps.send(Ready.W)
+                else:
+                    await waits.readable(socket)
+                    wanted = steps.send(Ready.R)
+        except StopIteration:
+            pass
+    return cursor.fetchall()
