@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import itertools
+import logging
 import os
 import select
 import shutil
@@ -113,6 +114,17 @@ def pytest_collection_finish():
     """Have the collector of cycles pass over thousands of tests, whatever it looks for later."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def no_handler_stays():
+    """Take from the root logger what an application that was made here has added: its stream is the test's."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    yield
+    for each in root.handlers[:]:
+        if type(each) is logging.StreamHandler and each not in before:
+            root.removeHandler(each)
 
 
 @pytest.fixture(scope="session")
