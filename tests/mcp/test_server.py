@@ -21,7 +21,10 @@ def text_of(answer):
 
 
 def test_stdio_server_answers(ledger):
-    from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415  a second of importing, as below
+    from mcp.client.stdio import (  # noqa: PLC0415  a second of importing, as below
+        StdioServerParameters,
+        stdio_client,
+    )
 
     inbox, url = ledger
     parameters = StdioServerParameters(
@@ -31,7 +34,8 @@ def test_stdio_server_answers(ledger):
     )
 
     async def ask():
-        async with connected(parameters) as client:
+        # The package's default is what stderr was when it was imported: another test's.
+        async with connected(stdio_client(parameters, errlog=sys.__stderr__)) as client:
             return await client.call_tool("get_stats", {})
 
     assert text_of(asyncio.run(ask())).known["dead"] == 5
