@@ -37,7 +37,7 @@ _EXAMPLE: Final[dict[str, object]] = {
     "source_data.type": "card",
     "success": True,
 }
-"""What is signed, in this order, with the values of a transaction."""
+"""The paths of a transaction whose values are signed, in this order."""
 _PLACES: Final = [(kit.json_paths.parse(f"$.obj.{name}"), value) for name, value in _EXAMPLE.items()]
 
 
@@ -62,7 +62,10 @@ events = kit.one_event(
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Paymob would send with `body`, of another transaction if that is none. Raises: ValueError."""
+    """Return the delivery that Paymob would send with `body`, of another transaction if `body` is none.
+
+    Raises: ValueError.
+    """
     try:
         _message(Delivery("POST", "", {}, body))
     except Rejected:

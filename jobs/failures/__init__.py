@@ -1,4 +1,4 @@
-"""What is kept of a failed attempt, so that somebody knows why without having been there.
+"""A failed attempt as it is kept: its error, traceback, issue and release tell why it failed.
 
 - `error_summary`: one line
 - `traceback_capture`: frames with their code, as data

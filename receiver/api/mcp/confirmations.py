@@ -1,4 +1,4 @@
-"""What a plan said, sealed: nothing that somebody wrote into an event can be one, and what is done is what was shown.
+"""Confirmations: a plan, sealed. Nothing written into an event can be one, and only the plan that was shown is done.
 
 A confirmation is good for a while and for one time, however often it is sent, and ends with its process.
 """

@@ -36,7 +36,7 @@ _PLAIN: Final = (bool, int, float, datetime, Enum, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """What a tool tells: `known` by the inbox itself, and `said` by others, by the place of each text."""
+    """A tool's answer: `known` is the inbox's own word, `said` the texts of others, each by its place."""
 
     known: dict[str, Any]
     said: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Fenced:
 
     @property
     def between(self) -> str | None:
-        """What others said, between the marks."""
+        """The texts of others, between the marks."""
         if not self.said:
             return None
         mark = secrets.token_hex(8)
