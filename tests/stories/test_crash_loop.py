@@ -1,4 +1,4 @@
-"""A process dies at each failpoint there is, after each step that may come before it.
+"""A process dies at each failpoint there is, once.
 
 Each failpoint of each day, as often as the day goes through it, is in long/test_every_cut.py.
 """

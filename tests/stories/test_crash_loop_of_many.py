@@ -27,7 +27,7 @@ PLANTED = {
 
 def test_nothing_is_lost_or_doubled_wherever_a_process_of_many_dies(many_lab):
     cut = set()
-    for point, violations in scenarios.cut_at_each(many_lab(), DAYS, steps=False):
+    for point, violations in scenarios.cut_at_each(many_lab(), DAYS):
         assert not violations, f"cut at {point}"
         cut.add(point)
 

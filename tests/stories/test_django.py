@@ -27,7 +27,7 @@ MISTAKES = {
 
 
 def test_nothing_is_lost_or_doubled_wherever_djangos_worker_dies(django_lab):
-    for point, violations in scenarios.cut_at_each(django_lab(), DAYS, steps=False):
+    for point, violations in scenarios.cut_at_each(django_lab(), DAYS):
         assert not violations, f"cut at {point}"
 
 

@@ -256,7 +256,9 @@ def _pss_signature(key: rsa.RSAPrivateKey, message: bytes, name: str) -> bytes:
     kept = masked & ((1 << (len(block) * 8 - (8 * length - bits))) - 1)
     encoded = int.from_bytes(kept.to_bytes(len(block)) + own + b"\xbc")
     numbers = key.private_numbers()
-    return pow(encoded, numbers.d, numbers.public_numbers.n).to_bytes(-(-key.key_size // 8))
+    of_p, of_q = pow(encoded, numbers.dmp1, numbers.p), pow(encoded, numbers.dmq1, numbers.q)
+    signature = of_q + numbers.q * (numbers.iqmp * (of_p - of_q) % numbers.p)  # RFC 8017, 5.1.2
+    return signature.to_bytes(-(-key.key_size // 8))
 
 
 def decode(text: str, encoding: Encoding) -> bytes | None:

@@ -1,7 +1,6 @@
 """The stories themselves, without a verdict: the tests tell them, and tell them again with mistakes planted."""
 
 import signal
-from collections import Counter
 from contextlib import contextmanager, nullcontext
 
 import redis
@@ -33,32 +32,22 @@ def cut_everywhere(lab, day, only=None):
     raise AssertionError(f"more than {MOST} failpoints in a day")
 
 
-def cut_at_each(lab, days, *, steps=True, among=""):
+def cut_at_each(lab, days, *, among=""):
     """Tell days once uncut, and once cut at each failpoint; give the failpoint and what the checker said.
 
     The failpoint is None where nothing was cut: a day may go otherwise the second time. A failpoint that comes again
-    is cut again only if another comes before it than did yet, or with `steps` off not at all. `among`: beginnings of
-    the names of failpoints.
+    is not cut again. `among`: beginnings of the names of failpoints.
     """
     known = set()
     for day in days:
         met, violations = told(lab, day, Fuse(MOST, lab.directory / "failpoints"))
         yield None, violations
-        for point, nth, step in steps_of(met, steps=steps):
-            if step not in known and point.startswith(among):
-                known.add(step)
-                fuse = Fuse(nth, lab.directory / "failpoints", point)
+        for point in met:
+            if point not in known and point.startswith(among):
+                known.add(point)
+                fuse = Fuse(1, lab.directory / "failpoints", point)
                 _, violations = told(lab, day, fuse)
                 yield point if fuse.is_blown else None, violations
-
-
-def steps_of(met, *, steps):
-    """Give each failpoint of a day, which of its name it is, and what makes it another than those before."""
-    before, times = "", Counter()
-    for point in met:
-        times[point] += 1
-        yield point, times[point], (before, point) if steps else point
-        before = point
 
 
 def told(lab, day, fuse):
