@@ -41,6 +41,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "start_bulk_replay": Route("POST", "/bulk-replays", 201, "/bulk-replays/{id}"),
     "list_bulk_replays": Route("GET", "/bulk-replays"),
     "get_bulk_replay": Route("GET", "/bulk-replays/{bulk}"),
+    "step_bulk_replay": Route("POST", "/bulk-replays/{bulk}/steps"),
     "stop_bulk_replay": Route("POST", "/bulk-replays/{bulk}/stop"),
     "continue_bulk_replay": Route("POST", "/bulk-replays/{bulk}/continue"),
     "begin_pull": Route("POST", "/pulls", 201),

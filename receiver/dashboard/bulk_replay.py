@@ -1,7 +1,6 @@
 """Bulk replay: what would be replayed, then its progress. The sweep takes the steps, whoever watches."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
@@ -9,19 +8,17 @@ from flask import Response, abort, make_response, redirect, render_template, req
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
 from hookonce.receiver.desk.arguments import read
-from hookonce.receiver.desk.filters import EventFilter
-from hookonce.receiver.desk.replays import BulkPath, continue_bulk_replay, start_bulk_replay, stop_bulk_replay
+from hookonce.receiver.desk.events import EventCounts, count_events
+from hookonce.receiver.desk.replays import (
+    BulkPath,
+    BulkStepRequest,
+    continue_bulk_replay,
+    get_bulk_replay,
+    start_bulk_replay,
+    step_bulk_replay,
+    stop_bulk_replay,
+)
 from hookonce.receiver.ledger.queries import choices
-from hookonce.receiver.ledger.replay import (
-    bulk as bulk_replays,
-)
-from hookonce.receiver.ledger.replay import (
-    bulk_progress,
-    bulk_steps,
-)
-from hookonce.receiver.ledger.replay.bulk import Bulk
-from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
-from hookonce.receiver.redis.workers import notify
 
 
 @admin.get("/bulk/new")
@@ -32,17 +29,16 @@ def bulk_new() -> str:
         form.mistakes.append(
             "a search in bodies can't be replayed as a whole; select its events on the events page"
         )
-    counts = []
-    with context().ledger() as connection:
-        chosen_from = choices.choices(connection)
+    counted = EventCounts(total=0, data=[])
+    with context().desk() as here:
+        chosen_from = choices.choices(here.connection)
         if form.typed and not form.mistakes:
-            counts = bulk_replays.counts(connection, form.wanted)
+            counted = count_events(here, **read(count_events, form.filter))
     return render_template(
         "admin/bulk_new.html",
         form=form,
         fixed=pinned_times(form),
-        counts=counts,
-        total=sum(count for *_, count in counts),
+        counted=counted,
         statuses=STATUSES,
         choices=chosen_from,
     )
@@ -57,34 +53,26 @@ def bulk_start() -> Response:
             400,
             "; ".join(form.mistakes) or "Set a filter: an empty one would replay the whole ledger.",
         )
-    fields = {f"filter.{name}": getattr(form.wanted, name) for name in EventFilter.model_fields}
     shown = request.form.get("expected", type=int)
-    begun = ask(
-        start_bulk_replay,
-        **read(start_bulk_replay, {**fields, "rate": _rate(request.form), "expected": shown}),
-    )
-    if begun.rate is None and begun.ended_at is None:
-        with context().ledger() as connection:
-            bulk_steps.step(connection, begun.id, REPLAY_BATCH)
-    notify(context().settings.redis_url)
+    asked = {"filter": form.filter, "rate": _rate(request.form), "expected": shown}
+    with context().desk() as here:
+        begun = start_bulk_replay(here, **read(start_bulk_replay, asked))
+        if begun.rate is None:
+            step_bulk_replay(here, which=BulkPath(bulk=begun.id), asked=BulkStepRequest(rate=None))
+        here.notifies_workers = True
     return _to(begun.id)
 
 
 @admin.get("/bulk/<int:number>")
 def bulk(number: int) -> str:
     """Show how far it is, or that part only."""
-    with context().ledger() as connection:
-        found = _found(bulk_replays.get(connection, number))
-        bulk_progress.look(connection, number)
-        progress = bulk_progress.progress(connection, number)
+    found = ask(get_bulk_replay, which=BulkPath(bulk=number))
     return render_template(
         f"admin/bulk{'_live' if is_fragment() else ''}.html",
         bulk=found,
-        progress=progress,
-        is_open=found.ended_at is None or progress.open > 0,
+        is_open=found.is_running or found.open > 0,
         rest=max(found.matched - found.replayed - found.left_alone, 0),
         now=datetime.now(UTC),
-        filter={name: value for name, value in asdict(found.wanted).items() if value is not None},
     )
 
 
@@ -98,12 +86,6 @@ def bulk_stop(number: int) -> Response:
 def bulk_go_on(number: int) -> Response:
     """Continue it."""
     return _to(ask(continue_bulk_replay, which=BulkPath(bulk=number)).id)
-
-
-def _found(found: Bulk | None) -> Bulk:
-    if found is None:
-        abort(404, "There is no such bulk replay.")
-    return found
 
 
 def _rate(form: Mapping[str, str]) -> float | str | None:

@@ -1,32 +1,21 @@
 """Which events a page is asked for: the fields of its form, as a filter."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from hookonce.receiver.config.durations import parse_time
 from hookonce.receiver.ledger.queries import needles
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)
-FIELDS = (
-    "source",
-    "provider",
-    "type",
-    "status",
-    "account",
-    "id",
-    "since",
-    "until",
-    "handler",
-    "error",
-    "issue",
-    "body",
-)
 SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
 """What `since` may be chosen to be, and how it is called."""
+_FIELDS = {"id" if name == "event_id" else name: name for name in FIELDS if name != "run_by"} | {"body": ""}
+"""What a field of the form is called in the filter; what is looked for in bodies is in none."""
 _MAX_FIELD_LENGTH = 600
 
 
@@ -42,30 +31,27 @@ class EventForm:
     typed: dict[str, str] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
 
+    @property
+    def filter(self) -> dict[str, Any]:
+        """The filter as the desk's actions take it: the fields that were given."""
+        return {name: value for name, value in asdict(self.wanted).items() if value is not None}
+
 
 def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
     """Read a form; what can't be read is left out and stands in `mistakes`."""
-    raw = {name: form.get(name, "").replace("\0", "").strip()[:_MAX_FIELD_LENGTH] for name in FIELDS}
+    raw = {name: form.get(name, "").replace("\0", "").strip()[:_MAX_FIELD_LENGTH] for name in _FIELDS}
     typed = {name: text for name, text in raw.items() if text}
     mistakes: list[str] = []
-    times = {name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed}
+    times: dict[str, datetime | None] = {
+        name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed
+    }
     if typed.get("status", EventStatus.DEAD) not in STATUSES:
         mistakes.append(f"no status is called {typed.pop('status')!r}; there are {', '.join(STATUSES)}")
-    is_of_the_dead = "error" in typed or "issue" in typed or typed.get("status") == EventStatus.DEAD
-    wanted = Filter(
-        source=typed.get("source"),
-        provider=typed.get("provider"),
-        type=typed.get("type"),
-        status=typed.get("status"),
-        account=typed.get("account"),
-        event_id=typed.get("id"),
-        since=times.get("since"),
-        until=times.get("until"),
-        handler=typed.get("handler") if is_of_the_dead else None,
-        error=typed.get("error"),
-        run_by=None if is_of_the_dead else typed.get("handler"),
-        issue=typed.get("issue"),
-    )
+    given: dict[str, Any] = {field: typed.get(name) for name, field in _FIELDS.items() if field}
+    given.update(times)
+    wanted = Filter(**given)
+    if not (wanted.error or wanted.issue or wanted.status == EventStatus.DEAD):
+        wanted = replace(wanted, handler=None, run_by=wanted.handler)
     return EventForm(wanted, _needle(typed, mistakes), typed, mistakes)
 
 

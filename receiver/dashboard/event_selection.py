@@ -29,7 +29,7 @@ def replay_chosen() -> Response:
         found = ask(replay, asked=asked["asked"].model_copy(update={"dry_run": True}))
     if not found.outcomes:
         abort(404, "None of the selected events is in the ledger; retention may have dropped them.")
-    outcomes = Counter(each.fate.replace("_", " ") for each in found.outcomes)
+    outcomes = Counter(each.became for each in found.outcomes)
     said = ",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items()))
     back = [(name, text) for name, text in parse_qsl(request.form.get("view", "")) if name != "said"]
     where = url_for("admin.events")

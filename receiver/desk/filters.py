@@ -1,11 +1,11 @@
 """Which events: the same filter in a query and in the body of a bulk replay."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.states import EventStatus
 
 Status = Literal[
@@ -20,25 +20,27 @@ Status = Literal[
 ]
 
 
+def _of(name: str) -> Any:  # noqa: ANN401  a field of any type
+    return Field(None, description=FIELDS[name])
+
+
 class EventFilter(RequestModel):
     """Which events; what is left out takes all."""
 
-    source: Name | None = Field(None, description="only of this source")
-    provider: Name | None = Field(None, description="only of this provider")
-    type: Text | None = Field(None, description="`*` stands for any text: `invoice.*`")
-    status: Status | None = Field(None, description="only in this status")
-    account: Text | None = Field(None, description="only of this account of the sender's")
-    event_id: Text | None = Field(None, description="how the sender's id begins")
-    since: Time | None = Field(None, description="received then or later")
-    until: Time | None = Field(None, description="received before that")
-    handler: Text | None = Field(None, description="with a dead run of this handler")
-    error: Text | None = Field(
-        None,
-        description="with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
-    )
-    issue: IssueId | None = Field(None, description="with a dead run of this issue")
+    source: Name | None = _of("source")
+    provider: Name | None = _of("provider")
+    type: Text | None = _of("type")
+    status: Status | None = _of("status")
+    account: Text | None = _of("account")
+    event_id: Text | None = _of("event_id")
+    since: Time | None = _of("since")
+    until: Time | None = _of("until")
+    handler: Text | None = _of("handler")
+    error: Text | None = _of("error")
+    issue: IssueId | None = _of("issue")
+    run_by: Text | None = _of("run_by")
 
     @property
     def wanted(self) -> Filter:
         """The filter as the ledger knows it."""
-        return Filter(**{name: getattr(self, name) for name in EventFilter.model_fields})
+        return Filter(**{name: getattr(self, name) for name in FIELDS})

@@ -24,11 +24,13 @@ from hookonce.receiver.desk.models import (
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
 )
 from hookonce.receiver.ledger.replay import (
     bulk_progress,
+    bulk_steps,
 )
 from hookonce.receiver.ledger.replay import (
     events as event_replays,
@@ -106,6 +108,16 @@ class ReplayResultModel(ResponseModel):
     view: Ours
     is_command: bool
 
+    @property
+    def became(self) -> ReplayOutcome:
+        """Its fate, as the ledger has it."""
+        return ReplayOutcome(self.fate.replace("_", " "))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that was asked for is done."""
+        return self.became in GOOD and not self.left
+
 
 class Replayed(ResponseModel):
     """What became of the events that were named, and which of them the ledger does not hold."""
@@ -116,23 +128,42 @@ class Replayed(ResponseModel):
 
 
 class BulkFilter(EventFilter):
-    """Which events to replay: always of one status, and those that leave it meanwhile are left alone."""
+    """Which events to replay; those that leave the status meanwhile are left alone."""
 
-    status: Literal[
-        EventStatus.DEAD, EventStatus.IGNORED, EventStatus.HELD, EventStatus.DONE, EventStatus.WAITING
-    ]
+    status: (
+        Literal[
+            EventStatus.DEAD,
+            EventStatus.IGNORED,
+            EventStatus.HELD,
+            EventStatus.DONE,
+            EventStatus.WAITING,
+            EventStatus.LOST,
+        ]
+        | None
+    ) = Field(None, description="without one, say by `expected` how many you were shown of all")
+
+
+Rate = Annotated[float, Field(ge=0.01, le=10_000)] | None
+
+
+class BulkStepRequest(RequestModel):
+    """How fast to go on, if that is to be another rate."""
+
+    rate: Rate = Field(None, description="events per second at most, from now on")
 
 
 class BulkReplayRequest(RequestModel):
     """A bulk replay to begin."""
 
     filter: BulkFilter
-    rate: Annotated[float, Field(ge=0.01, le=10_000)] | None = Field(
-        None, description="events per second at most"
-    )
+    rate: Rate = Field(None, description="events per second at most")
     limit: Identifier | None = Field(None, description="the oldest so many; else all")
     expected: Annotated[int, Field(ge=0)] | None = Field(
         None, description="how many one was shown (`/event-counts`); 409 `changed` if more match by now"
+    )
+    driven: bool = Field(
+        default=False,
+        description="take its steps yourself (`/bulk-replays/{bulk}/steps`); else the sweep does",
     )
 
 
@@ -161,6 +192,11 @@ class BulkReplay(ResponseModel):
     last_event: int = Field(description="up to which ledger id it has come, the oldest first")
     until_event: int
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there are steps left to take."""
+        return self.state == "running"
+
     @classmethod
     def of(cls, desk: Desk, bulk: Bulk) -> Self:
         """Show a bulk replay as it stands."""
@@ -169,6 +205,13 @@ class BulkReplay(ResponseModel):
         }
         progress = bulk_progress.progress(desk.connection, bulk.id)
         return cls(**known, **asdict(progress), state=_state(bulk))
+
+
+class BulkStep(ResponseModel):
+    """What became of the next events of a bulk replay, and how far it is; none, if its rate allows none yet."""
+
+    bulk: BulkReplay
+    outcomes: list[ReplayResultModel]
 
 
 class BulkReplayPage(Page[BulkReplay]):
@@ -223,9 +266,18 @@ def release(desk: Desk, asked: EventIds) -> Replayed:
 @action(scope=Scope.REPLAY, asks="how many match, and of what", looks=_how_many_match, audits="bulk replay")
 def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
+    if asked.filter.wanted == Filter():
+        raise Conflict("an empty filter would replay the whole ledger; give it a field")
+    if asked.filter.status is None and asked.expected is None:
+        raise Conflict("expected a `status` in the filter, or by `expected` how many of all you were shown")
     with desk.connection.transaction():
         bulk = bulk_replays.start(
-            desk.connection, asked.filter.wanted, desk.who, asked.rate, limit=asked.limit or 0
+            desk.connection,
+            asked.filter.wanted,
+            desk.who,
+            asked.rate,
+            limit=asked.limit or 0,
+            driver=desk.who if asked.driven else None,
         )
         if asked.expected is not None and bulk.matched > asked.expected:
             raise Conflict(
@@ -251,6 +303,18 @@ def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Show how far a bulk replay is."""
     bulk_progress.look(desk.connection, which.bulk)
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
+
+
+@action(scope=Scope.REPLAY)
+def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> BulkStep:
+    """Take the next step of a bulk replay, as its rate allows, and drive it from then on.
+
+    While you ask again within ten seconds, the sweep leaves it to you; afterwards it goes on with it.
+    """
+    number = _bulk(desk, which.bulk).id
+    bulk, outcomes = bulk_steps.step(desk.connection, number, rate=asked.rate, driver=desk.who)
+    desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
+    return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=_models(outcomes))
 
 
 @action(scope=Scope.REPLAY, audits="stop")
@@ -298,13 +362,17 @@ def _replayed(desk: Desk, named: _Named, **how: Any) -> Replayed:  # noqa: ANN40
 def _shown(named: _Named, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = list(results)
     return Replayed(
-        outcomes=[
-            ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
-            for outcome in outcomes
-        ],
+        outcomes=_models(outcomes),
         unknown=sorted(set(named.ids) - {outcome.id for outcome in outcomes}),
         unknown_names=named.unknown,
     )
+
+
+def _models(outcomes: Iterable[ReplayResult]) -> list[ReplayResultModel]:
+    return [
+        ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
+        for outcome in outcomes
+    ]
 
 
 def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:

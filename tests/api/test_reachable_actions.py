@@ -57,6 +57,7 @@ WHERE = {
     "start_bulk_replay": ("replay", "bulk_start"),
     "list_bulk_replays": ("replays", "bulks"),
     "get_bulk_replay": ("replay", "bulk"),
+    "step_bulk_replay": ("replay", "bulk_start"),
     "stop_bulk_replay": ("replay", "bulk_stop"),
     "continue_bulk_replay": ("replay", "bulk_go_on"),
     "search_bodies": ("events list", "find"),

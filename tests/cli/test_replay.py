@@ -7,8 +7,6 @@ from subprocess import PIPE
 
 import pytest
 
-from hookonce.receiver.cli.options.rate_option import Pace
-
 pytestmark = pytest.mark.usefixtures("inbox")
 
 
@@ -306,13 +304,3 @@ def test_rate_says_what_it_expects_when_it_can_not_read(hookonce, text):
 
     assert refused.code == 2
     assert "20/s, 600/m" in refused.err
-
-
-def test_pace_does_not_catch_up_on_a_pause():
-    now = [0.0]
-    pace = Pace(5.0, lambda: now[0])
-    first = pace.take(100)
-    now[0] = 60.0
-
-    assert (first, pace.take(100), pace.take(100)) == (1, 5, 0)
-    assert pace.pause() == pytest.approx(0.2)

@@ -19,8 +19,6 @@ OTHERS = {
     "receiver/cli/event_listing.py": {"received"},
     "receiver/cli/commands/client_commands.py": {"received"},
     "receiver/cli/commands/held_up.py": {"waiting"},
-    "receiver/cli/replay/distant.py": {"running"},
-    "receiver/cli/replay/named.py": {"done"},
     "receiver/dashboard/event_page/waterfall.py": {"running", "waiting"},
     "receiver/samples/envelopes.py": {"done"},
     "receiver/cli/commands/stats.py": {"dead", "held", "lost", "waiting"},

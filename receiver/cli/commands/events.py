@@ -11,7 +11,7 @@ import psycopg
 
 from hookonce.receiver.cli.connections import at, ledger
 from hookonce.receiver.cli.event_listing import print_events, say_empty
-from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing, chosen
+from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.tables import clean, print_json
@@ -81,7 +81,7 @@ def list_(
     With --status dead it says which handlers they died of, and why. --body and --where look into the newest bodies, as
     far as 20 seconds reach, and say where they stopped.
     """
-    wanted = chosen(options)
+    wanted = Filter(**given_of(options))
     is_dead = wanted.status == EventStatus.DEAD
     if text is not None or where is not None or at():
         from hookonce.receiver.cli.commands import far_events  # few listings need it

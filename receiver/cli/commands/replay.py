@@ -1,29 +1,32 @@
 """`hookonce replay`: run stored events again, or release held ones."""
 
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-import psycopg
 
 from hookonce.receiver.cli.commands.bulk_replays import replays
-from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
-from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.cli.options.event_options import choosing, chosen, doubt
+from hookonce.receiver.cli.options.event_options import choosing, doubt, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.replay import distant, named, question
-from hookonce.receiver.cli.replay.bulk import DRIVER, BulkRun
+from hookonce.receiver.cli.replay import named, question
+from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
-from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.replay import bulk as bulk_replays
-from hookonce.receiver.ledger.replay.bulk import Bulk
+from hookonce.receiver.desk.events import count_events
+from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.replays import (
+    BulkFilter,
+    BulkPath,
+    BulkReplay,
+    BulkReplayRequest,
+    continue_bulk_replay,
+    start_bulk_replay,
+)
 
 
 @click.command(
@@ -72,42 +75,31 @@ def replay(  # options
     it is; killed, it is finished by the sweep. Exit 3 if some were left alone or died again, 4 if there is no such
     event.
     """
-    wanted = chosen(options)
-    _require_sense(references, wanted, number, options, listing=listing)
+    given = given_of(options)
+    _require_sense(references, given, number, options, listing=listing)
     if listing:
         click.get_current_context().invoke(replays, limit=50, as_json=as_json)
-    elif references:
-        with desk() as here:
-            if options["dry_run"]:
-                named.preview(here, references, as_json=as_json)
-            else:
-                how = named.How(options["forget"], options["again"], options["seen"], as_json=as_json)
-                named.replay(here, references, how)
-    elif at():
-        with desk() as here:
-            distant.replay(here, wanted, number, options, as_json=as_json)
-    else:
-        settings = configured()
-        with ledger(settings) as connection:
-            bulk = (
-                _start_bulk_replay(connection, wanted, options, as_json=as_json)
-                if number is None
-                else _resume_bulk_replay(connection, number, options)
-            )
-            if bulk:
-                _replay_all(settings, connection, bulk, as_json=as_json, wait=options["wait"])
+        return
+    with desk() as here:
+        if references and options["dry_run"]:
+            named.preview(here, references, as_json=as_json)
+        elif references:
+            how = named.How(options["forget"], options["again"], options["seen"], as_json=as_json)
+            named.replay(here, references, how)
+        elif bulk := _begun(here, given, number, options, as_json=as_json):
+            _replay_all(here, bulk, options, as_json=as_json)
 
 
 def _require_sense(
     references: Sequence[str],
-    wanted: Filter,
+    given: Mapping[str, Any],
     number: int | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     *,
     listing: bool,
 ) -> None:
     """Refuse options that contradict each other, or would do nothing."""
-    ways = [bool(references), wanted != Filter(), number is not None, listing]
+    ways = [bool(references), bool(given), number is not None, listing]
     if sum(ways) != 1 or (options["limit"] and not ways[1]):
         raise click.UsageError(
             "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
@@ -132,50 +124,43 @@ def _require_sense(
         )
 
 
-def _start_bulk_replay(
-    connection: psycopg.Connection, wanted: Filter, options: dict[str, Any], *, as_json: bool
-) -> Bulk | None:
-    """Say what matches, ask, and begin; None where nothing is to be done."""
-    kinds = bulk_replays.counts(connection, wanted)
-    if not kinds:
-        doubt(wanted.source)
-    chosen = question.ask(kinds, options, as_json=as_json)
+def _begun(
+    here: Asks, given: Mapping[str, Any], number: int | None, options: Mapping[str, Any], *, as_json: bool
+) -> BulkReplay | None:
+    """Say what matches, ask, and begin; or continue one that was stopped. None where nothing is to be done."""
+    if number is not None:
+        bulk = here.ask(continue_bulk_replay, which=asking(BulkPath, bulk=number))
+        if bulk.state == "complete":
+            click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
+            return None
+        return bulk
+    wanted = asking(BulkFilter, **given)
+    counted = here.ask(count_events, asked=asking(EventFilter, **given))
+    if not counted.total:
+        doubt(given.get("source"))
+    chosen = question.ask(counted, options, as_json=as_json)
     if chosen is None:
         return None
-    with connection.transaction():
-        bulk = bulk_replays.start(
-            connection, wanted, operator(), options["rate"], limit=options["limit"], driver=DRIVER
-        )
-        if bulk.matched > chosen:
-            raise click.ClickException(question.has_grown(bulk.matched, chosen))
-    return bulk
+    asked = BulkReplayRequest(
+        filter=wanted, rate=options["rate"], limit=options["limit"] or None, expected=chosen, driven=True
+    )
+    return here.ask(start_bulk_replay, asked=asked)
 
 
-def _resume_bulk_replay(connection: psycopg.Connection, number: int, options: dict[str, Any]) -> Bulk | None:
-    bulk = bulk_replays.get(connection, number)
-    if bulk is None:
-        raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
-    if not bulk_replays.go_on(connection, number, operator(), options["rate"], driver=DRIVER):
-        click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
-        return None
-    return bulk_replays.get(connection, number)
-
-
-def _replay_all(
-    settings: Settings, connection: psycopg.Connection, bulk: Bulk, *, as_json: bool, wait: bool | None
-) -> None:
+def _replay_all(here: Asks, bulk: BulkReplay, options: Mapping[str, Any], *, as_json: bool) -> None:
+    wait = options["wait"]
     if wait is None and not sys.stderr.isatty():
         wait = False
     report = ReplayReport(as_json=as_json)
-    driver = BulkRun(settings, connection, bulk, partial(notify_workers, settings))
-    driver.run(report.take, wait=wait)
+    driver = BulkRun(bulk, options["rate"])
+    driver.run(here, report.take, wait=wait)
     report.finish()
     bulk = driver.bulk
     click.echo(f"bulk replay {bulk.id}: {driver.summary}, of {bulk.matched} that matched", err=True)
-    if not bulk.is_complete:
+    if bulk.state != "complete":
         click.echo(f"stopped; continue with `hookonce replay --continue {bulk.id}`", err=True)
         sys.exit(Exit.PARTIAL)
     if not report.is_whole:
         sys.exit(report.exit)
-    if driver.progress.dead:
+    if bulk.dead:
         sys.exit(Exit.PARTIAL)

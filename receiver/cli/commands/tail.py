@@ -9,7 +9,7 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import at, ledger
-from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, chosen
+from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
@@ -45,7 +45,7 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
     With --status only what takes on that status. Goes on by itself after the database was away. With `hookonce --at` it
     looks every two seconds, among the newest 200 events.
     """
-    wanted = chosen(options)
+    wanted = Filter(**given_of(options))
     following: Tail | None = None
     try:
         if at():

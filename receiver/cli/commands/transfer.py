@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
 from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
-from hookonce.receiver.cli.options.event_options import choosing, chosen
+from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import document_body, print_json
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.ledger import transfer
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.store import Key, NewEvent
 from hookonce.receiver.ledger.transfer import Kept, Taken
 from hookonce.receiver.privacy.at_rest import imported
@@ -37,7 +38,7 @@ def export(*, runs: bool, output: IO[str], **options: Any) -> None:  # noqa: ANN
     """
     settings = configured()
     with ledger(settings) as connection:
-        for event in transfer.kept(connection, settings.keyring, chosen(options), runs=runs):
+        for event in transfer.kept(connection, settings.keyring, Filter(**given_of(options)), runs=runs):
             print_json(_document(event, runs=runs), output)
 
 

@@ -13,64 +13,44 @@ from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.event_filter import FIELDS
 from hookonce.receiver.ledger.states import EventStatus
 
-STATUSES = tuple(status.value for status in EventStatus)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-SOURCE = click.option("--source", help="Only of this source.", shell_complete=SOURCES)
-SINCE_OPTION = click.option(
-    "--since", type=SINCE, help="Only received since: 90s, 15m, 2h, 7d, today, yesterday, 2026-01-31."
-)
-UNTIL_OPTION = click.option("--until", type=SINCE, help="Only received before; written like --since.")
 LIMIT = click.option(
     "--limit", default=50, show_default=True, type=click.IntRange(0), help="At most so many; 0 = all."
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
-_OPTIONS = (
-    SOURCE,
-    click.option("--provider", help="Only of this provider.", shell_complete=PROVIDERS),
-    click.option("--type", "kind", help="Only of this type; * stands for any text (invoice.*)."),
-    click.option("--account", help="Only of this account of the sender's."),
-    click.option("--id", "event_id", metavar="PREFIX", help="Only with a sender's id that begins so."),
-    click.option("--status", type=click.Choice(STATUSES), help="Only in this status."),
-    click.option("--handler", help="Only with a dead run of this handler."),
-    click.option(
-        "--error", help="Only with a dead run of this error; * stands for any text (TimeoutError*)."
-    ),
-    click.option(
-        "--issue", metavar="ISSUE", help="Only with a dead run of this issue; `hookonce issues` has them."
-    ),
-    SINCE_OPTION,
-    UNTIL_OPTION,
-)
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "source": {"shell_complete": SOURCES},
+    "provider": {"shell_complete": PROVIDERS},
+    "status": {"type": click.Choice([status.value for status in EventStatus])},
+    "event_id": {"metavar": "PREFIX"},
+    "issue": {"metavar": "ISSUE"},
+    "since": {
+        "type": SINCE,
+        "help": "Only received then or later: 90s, 15m, 2h, 7d, today, yesterday, 2026-01-31.",
+    },
+    "until": {"type": SINCE, "help": "Only received before that; written like --since."},
+}
+"""What an option has besides the field's name and what it asks for."""
 
 
 def choosing(command: _Command) -> _Command:
-    """Add the options of a filter to a command; it takes them as keywords, for `chosen`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    """Add an option for each field of a filter to a command; it takes them as keywords, for `given_of`."""
+    for name, about in reversed(list(FIELDS.items())):
+        flag = "id" if name == "event_id" else name.replace("_", "-")
+        said = {"help": about[:1].upper() + about[1:].replace("`", "") + "."} | _OTHERWISE.get(name, {})
+        command = click.option(f"--{flag}", name, **said)(command)
     return command
 
 
-def chosen(options: Mapping[str, Any]) -> Filter:
-    """Return the filter that the options describe. Raises `click.UsageError` for a span that ends before it begins."""
+def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a filter that were given. Raises: `click.UsageError` for a span that ends too early."""
     require_span(options["since"], options["until"])
-    return Filter(
-        source=options["source"],
-        provider=options["provider"],
-        type=options["kind"],
-        account=options["account"],
-        event_id=options["event_id"],
-        status=options["status"],
-        handler=options["handler"],
-        error=options["error"],
-        issue=options["issue"],
-        since=options["since"],
-        until=options["until"],
-    )
+    return {name: options[name] for name in FIELDS if options[name] is not None}
 
 
 def require_span(since: datetime | None, until: datetime | None) -> None:

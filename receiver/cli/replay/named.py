@@ -18,7 +18,7 @@ from hookonce.receiver.desk.refusals import NotFound as NoSuchEvent
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
-from hookonce.receiver.ledger.replay.events import DoneRun, ReplayOutcome, ReplayResult
+from hookonce.receiver.ledger.replay.events import ReplayOutcome
 
 
 class How(NamedTuple):
@@ -60,7 +60,7 @@ def replay(here: Asks, references: Sequence[str], how: How) -> None:
         raise click.UsageError("--seen is for one event; name it alone")
     for first in range(0, len(references), PAGE_SIZE):
         found = _replayed(here, references[first : first + PAGE_SIZE], how)
-        report.take([_result(each.model_dump()) for each in found.outcomes])
+        report.take(found.outcomes)
         unknown += [*found.unknown_names, *map(str, found.unknown)]
     report.finish()
     _report_unknown(unknown, is_all=not report.is_any(list(ReplayOutcome)))
@@ -82,12 +82,6 @@ def _replayed(here: Asks, references: Sequence[str], how: How) -> Replayed:
         if error.code != "already_done":
             raise
         return here.ask(replay_action, asked=asked.model_copy(update={"dry_run": True}))
-
-
-def _result(said: dict[str, object]) -> ReplayResult:
-    fate = ReplayOutcome(str(said.pop("fate")).replace("_", " "))
-    done = [DoneRun(**run) for run in said.pop("done")]  # type: ignore[attr-defined]
-    return ReplayResult(**said, fate=fate, done=done)  # type: ignore[arg-type]
 
 
 def _report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:

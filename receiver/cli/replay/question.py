@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.desk.events import EventCounts
 
 _KINDS = 8
 """Kinds of events named before the question; more are summed up."""
 
 
-def ask(kinds: Sequence[tuple[str, str, int]], options: Mapping[str, Any], *, as_json: bool) -> int | None:
+def ask(counted: EventCounts, options: Mapping[str, Any], *, as_json: bool) -> int | None:
     """Say what matches, and ask; return how many are to be replayed, None where nothing is.
 
     Raises: `click.Abort` for a no, and a usage error where nobody can answer.
     """
-    matching = sum(count for _, _, count in kinds)
+    kinds, matching = [(row.type, row.status, row.count) for row in counted.data], counted.total
     chosen: int = min(matching, options["limit"] or matching)
     text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
     if chosen < matching:
@@ -31,17 +32,13 @@ def ask(kinds: Sequence[tuple[str, str, int]], options: Mapping[str, Any], *, as
     for kind, status, count in kinds[:_KINDS]:
         click.echo(f"  {count:>8}  {status:<8}  {clean(kind)}", err=True)
     if len(kinds) > _KINDS:
-        click.echo(f"  {sum(count for _, _, count in kinds[_KINDS:]):>8}  of other kinds", err=True)
+        rest = matching - sum(count for _, _, count in kinds[:_KINDS])
+        click.echo(f"  {rest:>8}  of other kinds", err=True)
     if not options["yes"]:
         if not sys.stdin.isatty():
             raise click.UsageError(f"{text}; add --yes to replay them without being asked")
         click.confirm(f"replay {chosen}?", abort=True, err=True)
     return chosen
-
-
-def has_grown(matched: int, shown: int) -> str:
-    """Return why a bulk replay does not begin: it would run more than one was shown."""
-    return f"{matched} events match by now, and {shown} did when you looked; look again, then repeat it"
 
 
 def _show(kinds: Sequence[tuple[str, str, int]], *, as_json: bool) -> None:

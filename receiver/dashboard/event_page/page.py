@@ -111,7 +111,7 @@ def replay(number: int) -> Response:
         return make_response(render_template("admin/again.html", **asking))
     if not outcomes:
         abort(404, _GONE.format(number))
-    back = urlencode(view | {"said": outcomes[0].fate.replace("_", " ")})
+    back = urlencode(view | {"said": outcomes[0].became})
     return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 
 

@@ -29,12 +29,7 @@ SELECT source FROM named WHERE source IS NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which events; None takes all.
-
-    `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
-    `handler` and `error` (which may hold `*`) are those of a dead run, which is of `issue`; `run_by` is a handler that
-    has any run.
-    """
+    """Which events, as `FIELDS` describes them; None takes all."""
 
     source: str | None = None
     provider: str | None = None
@@ -70,6 +65,22 @@ class Filter:
             "issue": self.issue,
         }
 
+
+FIELDS: Final[Mapping[str, str]] = {
+    "source": "only of this source",
+    "provider": "only of this provider",
+    "type": "only of this type; `*` stands for any text: `invoice.*`",
+    "account": "only of this account of the sender's",
+    "event_id": "only with a sender's id that begins so",
+    "status": "only in this status",
+    "handler": "only with a dead run of this handler",
+    "error": "only with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
+    "issue": "only with a dead run of this issue; `hookonce issues list` has them",
+    "run_by": "only with a run of this handler, whatever became of it",
+    "since": "only received then or later: 90s, 15m, 2h, 7d, or a time",
+    "until": "only received before that; written like `since`",
+}
+"""What each field of a `Filter` asks for, in the order in which options, the API and pages tell it."""
 
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""

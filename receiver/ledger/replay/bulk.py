@@ -76,9 +76,8 @@ ORDER BY id DESC LIMIT %(limit)s
 _STOP = "UPDATE hookonce.bulk_replays SET ended_at = now() WHERE id = %s AND ended_at IS NULL"
 
 _GO_ON = """
-UPDATE hookonce.bulk_replays SET ended_at = NULL, driver = %(driver)s, driven_at = now(),
-  rate = coalesce(%(rate)s, rate)
-WHERE id = %(id)s AND last_event < until_event AND (ended_at IS NOT NULL OR %(driver)s::text IS NOT NULL)
+UPDATE hookonce.bulk_replays SET ended_at = NULL, driver = NULL, driven_at = now()
+WHERE id = %s AND last_event < until_event AND ended_at IS NOT NULL
 """
 
 
@@ -136,24 +135,13 @@ def stop(connection: psycopg.Connection, number: int, who: str) -> bool:
     return get(connection, number) is not None
 
 
-def go_on(
-    connection: psycopg.Connection,
-    number: int,
-    who: str,
-    rate: float | None = None,
-    *,
-    driver: str | None = None,
-) -> bool:
-    """Take up one that was stopped, or as its `driver` one that another drove; return whether that was to be done.
-
-    Audited.
-    """
+def go_on(connection: psycopg.Connection, number: int, who: str) -> bool:
+    """Take up one that was stopped; return whether that was to be done. Audited."""
     with connection.transaction():
-        wanted = {"driver": driver, "rate": rate, "id": number}
-        is_open = connection.execute(_GO_ON, wanted).rowcount == 1
-        if is_open:
+        was_stopped = connection.execute(_GO_ON, [number]).rowcount == 1
+        if was_stopped:
             audit_log.note(connection, who, "go on", f"bulk replay {number}")
-    return is_open
+    return was_stopped
 
 
 def one(connection: psycopg.Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Bulk:

@@ -1,8 +1,8 @@
 """Takes bulk replays further, step by step, so that nothing is lost or repeated whoever is killed.
 
-A step replays the next events and moves the cursor of the replay's row in one transaction. The program that started it
-may drive it, as the command line does; otherwise, or once that driver has said nothing for `DRIVER_GONE`, the sweep
-does.
+A step replays the next events, as many as the rate allows by then, and moves the cursor of the replay's row in one
+transaction. The program that started it may drive it, as the command line does; otherwise, or once that driver has
+taken no step for `DRIVER_GONE` and a rate's pause, the sweep does.
 
 Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """
@@ -32,18 +32,18 @@ _LONGEST_PAUSE = timedelta(seconds=5)
 """Of a pause between two steps, what counts for the rate: a replay does not catch up on a night."""
 
 
-# The open ones that nobody drives, oldest first; a time in the future is of a clock that was ahead.
-_UNDRIVEN = """
-SELECT id FROM hookonce.bulk_replays
-WHERE ended_at IS NULL AND (driver IS NULL OR driven_at NOT BETWEEN now() - %(gone)s AND now() + %(gone)s)
-ORDER BY id LIMIT 20
-"""
+# Who drives one is believed until a step of it is overdue; a time in the future is of a clock that was ahead.
+_PAUSE = "(%(gone)s + coalesce(1 / rate, 0) * interval '1 second')"
+_IS_FREE = f"(driver IS NULL OR driven_at NOT BETWEEN now() - {_PAUSE} AND now() + {_PAUSE})"
+_FREE = f"SELECT id FROM hookonce.bulk_replays WHERE ended_at IS NULL AND {_IS_FREE} ORDER BY id LIMIT 20"  # noqa: S608  constants
+# Its driver takes the first event at once.
 _TAKE = f"""
 SELECT {COLUMNS} FROM hookonce.bulk_replays
-WHERE id = %(id)s AND ended_at IS NULL
-      AND (driver IS NULL OR driven_at NOT BETWEEN now() - %(gone)s AND now() + %(gone)s)
-      AND (rate IS NULL OR abs(extract(epoch FROM now() - driven_at)) * rate >= 1) FOR UPDATE SKIP LOCKED
-"""  # noqa: S608  a constant
+WHERE id = %(id)s AND ended_at IS NULL AND (driver = %(driver)s OR {_IS_FREE})
+      AND (rate IS NULL OR (driver = %(driver)s AND replayed + left_alone = 0)
+           OR abs(extract(epoch FROM now() - driven_at)) * rate >= 1) FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
+_SET_RATE = "UPDATE hookonce.bulk_replays SET rate = %(rate)s WHERE id = %(id)s AND ended_at IS NULL"
 _IDLE = "SELECT extract(epoch FROM now() - driven_at) FROM hookonce.bulk_replays WHERE id = %s"
 
 _MOVE = f"""
@@ -57,16 +57,18 @@ _KEEP = "INSERT INTO hookonce.bulk_steps (bulk, last_event, events) VALUES (%s, 
 
 
 def step(
-    connection: psycopg.Connection, number: int, limit: int, *, driver: str | None = None
+    connection: psycopg.Connection,
+    number: int,
+    most: int = events.REPLAY_BATCH,
+    *,
+    driver: str | None = None,
+    rate: float | None = None,
 ) -> tuple[Bulk, list[ReplayResult]]:
-    """Replay the next events, at most `limit`, and move the cursor with them; committed.
+    """Replay the next events, as its rate allows, and move the cursor with them; committed. `rate` is another one.
 
-    One that has ended is given as it is. With a `limit` of 0 the driver only says that it is there.
-    Raises: LookupError where there is none.
+    One that has ended, or that somebody else drives, is given as it is. Raises: LookupError where there is none.
     """
-    with connection.transaction():
-        bulk = one(connection, GET + " FOR UPDATE", [number])
-        return (bulk, []) if bulk.ended_at else _step(connection, bulk, limit, driver)
+    return _taken(connection, number, most, driver, rate) or (one(connection, GET, [number]), [])
 
 
 def advance(connection: psycopg.Connection) -> int:
@@ -74,21 +76,28 @@ def advance(connection: psycopg.Connection) -> int:
 
     Safe in many processes at once. Ends after `TURN_LENGTH`.
     """
-    gone = {"gone": DRIVER_GONE}
     deadline = time.monotonic() + TURN_LENGTH.total_seconds()
-    waiting = [row[0] for row in connection.execute(_UNDRIVEN, gone)]
+    waiting = [row[0] for row in connection.execute(_FREE, {"gone": DRIVER_GONE})]
     replayed = 0
     while waiting and time.monotonic() < deadline:
         number = waiting.pop(0)
-        with connection.transaction(), connection.cursor(row_factory=class_row(Bulk)) as cursor:
-            bulk = cursor.execute(_TAKE.encode(), {"id": number, **gone}).fetchone()
-            if bulk is None:
-                continue
-            after, _ = _step(connection, bulk, _allowed(connection, bulk), None)
-        replayed += after.replayed - bulk.replayed
-        if after.ended_at is None:
-            waiting.append(number)
+        if taken := _taken(connection, number, events.REPLAY_BATCH, None, None):
+            bulk, outcomes = taken
+            replayed += sum(outcome.is_whole for outcome in outcomes)
+            waiting += [number] * (bulk.ended_at is None)
     return replayed
+
+
+def _taken(
+    connection: psycopg.Connection, number: int, most: int, driver: str | None, rate: float | None
+) -> tuple[Bulk, list[ReplayResult]] | None:
+    """Take a step; None where somebody else takes them, the rate allows none yet, or there is none left."""
+    asked = {"id": number, "driver": driver, "rate": rate, "gone": DRIVER_GONE}
+    with connection.transaction(), connection.cursor(row_factory=class_row(Bulk)) as cursor:
+        if rate is not None:
+            cursor.execute(_SET_RATE, asked)
+        bulk = cursor.execute(_TAKE.encode(), asked).fetchone()
+        return _step(connection, bulk, min(most, _allowed(connection, bulk)), driver) if bulk else None
 
 
 def _allowed(connection: psycopg.Connection, bulk: Bulk) -> int:
@@ -104,7 +113,7 @@ def _step(
     connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None
 ) -> tuple[Bulk, list[ReplayResult]]:
     wanted = bulk.wanted
-    ids, last = _next(connection, bulk, wanted, min(limit, events.REPLAY_BATCH))
+    ids, last = _next(connection, bulk, wanted, limit)
     takes_done = wanted.status in {
         None,
         EventStatus.DONE,
