@@ -29,17 +29,12 @@ def transactions_on(alias: str, database_url: str) -> MakeTransactions:
 
 
 def require_fitting(handlers: Iterable[Handler]) -> None:
-    """Raise `HandlerError` for handlers that want a session of SQLAlchemy's, no transaction, or a batch."""
+    """Raise `HandlerError` for handlers that want a session of SQLAlchemy's, or no transaction."""
     for handler in handlers:
         if handler.is_long:
             raise HandlerError(
                 f"handler '{handler.name}' has tx='none', but Django's worker gives each handler a transaction of "
                 "Django's; have `hookonce worker` run this one, from [receiver] handlers of a configuration of its own"
-            )
-        if handler.batch:
-            raise HandlerError(
-                f"handler '{handler.name}' is one of @on_batch, which Django's worker can't run; use @on, or run it by "
-                "`hookonce worker`"
             )
         if handler.signature.takes_session:
             raise HandlerError(

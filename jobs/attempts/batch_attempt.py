@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -99,9 +100,9 @@ class BatchWork:
             raise _Unreadable(errors)
         return events
 
-    def mark(self, cursor: psycopg.Cursor[Any]) -> str:
+    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
         """Mark all runs in their handler's transaction."""
-        return ends.mark_batch(cursor, self.runs)
+        return str(by.mark_batch(cursor, self.runs))
 
     def end(self, transaction: Transaction, returned: object) -> None:
         """End all runs as done, each with its result, and commit."""
@@ -112,19 +113,7 @@ class BatchWork:
             for run, result in zip(self.runs, endings.results(returned, count), strict=True)
         ]
         also = self._host.shared.failure_rows.after_success(self.handler.name)
-
-        def write(connection: psycopg.Connection) -> None:
-            ends.end_many(
-                connection,
-                self.runs,
-                done,
-                timedelta(seconds=time.monotonic() - self._began),
-                also=also,
-                xact_id=self.marking.xact_id,
-                asks_for_prepared=self.marking.may_have_prepared,
-            )
-
-        transaction.end_by(write)
+        transaction.end_batch(self.runs, done, timedelta(seconds=time.monotonic() - self._began), also)
 
     def tell_end(self) -> None:
         """Tell of it."""

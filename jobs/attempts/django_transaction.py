@@ -8,7 +8,7 @@ Each transaction is marked before its handler: there are too many ways past Djan
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from types import ModuleType
@@ -43,6 +43,7 @@ from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.runs import ends, ends_by_function
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
+from hookonce.receiver.ledger.stats import batch_figures
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class DjangoTransactions:
     """
 
     rolled_back = ROLLED_BACK
-    takes_batches = may_follow = False
+    may_follow = False
     shares_flushes = False
     blocks: Blocks | None = None
 
@@ -86,7 +87,7 @@ class DjangoTransactions:
         self._set_up: psycopg.Connection[Any] | None = None
         self._session_reset = session_reset.NOTHING
         self._factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
-        self._ends: ModuleType = ends
+        self.ends: ModuleType = ends
         """The module whose statements mark and end runs with the rights that Django's role has."""
 
     def begin(self, work: Work) -> None:  # noqa: ARG002  the port's
@@ -138,21 +139,6 @@ class DjangoTransactions:
             return self._set_up.info.backend_pid if self._set_up is not None else None
         return None
 
-    def mark(self, cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
-        """Mark a run in a handler's transaction, by what Django's role may do."""
-        return str(self._ends.mark(cursor, run))
-
-    def end_within(
-        self,
-        cursor: psycopg.Cursor[Any],
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
-        xact_id: str,
-    ) -> None:
-        """End a run in its handler's transaction, by what Django's role may do. Raises `LeaseLost`."""
-        self._ends.end_within(cursor, run, ending, took, xact_id)
-
     def cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""
         return schema.cursor(database.connection, self.place)
@@ -175,7 +161,7 @@ class DjangoTransactions:
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
             with self.cursor(database) as cursor:
-                self._ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
+                self.ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
             self._factories = database.connection.row_factory, database.connection.cursor_factory
         # A handler before may have set others.
@@ -228,12 +214,12 @@ class _Opened:
 
     def begin(self) -> None:
         """Begin the transaction on the server, with the level that was declared, and mark it."""
-        (run,), marking, isolation = self._work.runs, self._work.marking, self._work.handler.isolation
+        work, marking, isolation = self._work, self._work.marking, self._work.handler.isolation
         with self._owner.cursor(self._database) as cursor:
             if isolation:
                 cursor.execute(set_isolation(isolation))
             marking.is_marked = True
-            marking.xact_id = self._owner.mark(cursor, run)
+            marking.xact_id = work.mark(cursor, self._owner.ends)
 
     @contextmanager
     def lent(self) -> Iterator[BaseDatabaseWrapper]:
@@ -260,14 +246,33 @@ class _Opened:
         commit: Commit,  # noqa: ARG002  the port's
     ) -> None:
         """End the run, as the last statement of the transaction, which Django commits."""
-        self.also, self._is_ending = ending.also, True
+        with self._ending(ending.also) as cursor:
+            self._owner.ends.end_within(cursor, run, ending, took, self._work.marking.xact_id)
+
+    def end_batch(
+        self,
+        runs: Sequence[ClaimedRun],
+        endings: Sequence[AttemptResult],
+        took: timedelta,
+        also: Also | None,
+    ) -> None:
+        """End all runs of a batch, as `end` does one; it is counted once Django has committed."""
+
+        def count(connection: psycopg.Connection) -> None:
+            batch_figures.count_ended(connection, runs[0].handler, len(runs))
+            if also is not None:
+                also(connection)
+
+        with self._ending(count) as cursor:
+            self._owner.ends.end_many_within(cursor, runs, endings, took, self._work.marking.xact_id)
+
+    @contextmanager
+    def _ending(self, also: Also | None) -> Iterator[psycopg.Cursor[Any]]:
+        """Give a cursor for the last statements of the transaction."""
+        self.also, self._is_ending = also, True
         self._has_prepared = self._owner.take_out(self._database)
         with self._owner.cursor(self._database) as cursor:
-            self._owner.end_within(cursor, run, ending, took, str(self._work.marking.xact_id))
-
-    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
-        """Never called: Django's worker takes no batches."""
-        raise NotImplementedError
+            yield cursor
 
     @property
     def is_cut_off(self) -> bool:
@@ -282,8 +287,8 @@ class _Opened:
 
 def _log_failed_hook(work: Work, error: BaseException) -> None:
     """Say that what was to happen after the commit did not; as in a request of Django's, nobody tries again."""
-    (run,) = work.runs
-    log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=names_of(run))
+    named = names_of(work.runs[0]) | ({"events": len(work.runs)} if len(work.runs) > 1 else {})
+    log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=named)
     if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
         connections.close_all()
 

@@ -3,7 +3,7 @@
 The end is written and committed in one round trip, which begins the next run's transaction where one follows at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Self
@@ -20,8 +20,9 @@ from hookonce.jobs.attempts.transaction_guard import (
 )
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 
@@ -46,7 +47,7 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
     """The transactions of one executor, one after the other; itself the one that is open."""
 
     rolled_back = ROLLED_BACK
-    takes_batches = may_follow = True
+    may_follow = True
     shares_flushes = True
     event_loop = staticmethod(handler_event_loop)
     blocks: Blocks | None = None
@@ -98,9 +99,26 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         if not (commit.may_be_heard_later and connection.is_chained) or connection.is_session_changed:
             connection.hear_end()
 
-    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
-        """Have a batch ended and committed."""
-        self.connection.end_by(write)
+    def end_batch(
+        self,
+        runs: Sequence[ClaimedRun],
+        endings: Sequence[AttemptResult],
+        took: timedelta,
+        also: Also | None,
+    ) -> None:
+        """End all runs of a batch as done and commit."""
+        guard = self._guard
+        self.connection.end_by(
+            lambda connection: ends.end_many(
+                connection,
+                runs,
+                endings,
+                took,
+                also=also,
+                xact_id=guard.xact_id,
+                asks_for_prepared=guard.may_have_prepared,
+            )
+        )
 
     @property
     def backend(self) -> int | None:

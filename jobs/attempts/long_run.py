@@ -6,13 +6,12 @@ has committed stays, whatever becomes of the attempt: such a handler is done at 
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import NoReturn
 
-import psycopg
 from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
@@ -31,7 +30,7 @@ from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
 from hookonce.receiver.ledger.runs.marks import Marked
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
@@ -128,7 +127,7 @@ class LongTransactions:
     """No transaction stays open while such a handler works: it opens its own, and its end has one by itself."""
 
     rolled_back = ROLLED_BACK
-    takes_batches = may_follow = False
+    may_follow = False
     event_loop = staticmethod(handler_event_loop)
     shares_flushes = False
 
@@ -183,7 +182,13 @@ class LongTransactions:
         self._connection.send_end(run, ending, took, Marking())
         self._connection.hear_end()
 
-    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+    def end_batch(
+        self,
+        runs: Sequence[ClaimedRun],
+        endings: Sequence[AttemptResult],
+        took: timedelta,
+        also: Also | None,
+    ) -> None:
         """Never called: such a handler takes no batches."""
         raise NotImplementedError
 

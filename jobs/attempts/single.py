@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -97,9 +98,9 @@ class SingleRun:
         self._event = event_of(self._host, self.run, self.handler, blocks)
         return [self._event] if self.handler.batch else self._event
 
-    def mark(self, cursor: psycopg.Cursor[Any]) -> str:
+    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
         """Mark the attempt in its handler's transaction."""
-        return ends.mark(cursor, self.run)
+        return str(by.mark(cursor, self.run))
 
     def end(self, transaction: Transaction, returned: object) -> None:
         """End it as done, and commit; a quick one need not wait for the disk, nor be heard of before the next."""
@@ -286,6 +287,6 @@ def leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
 
 def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
     # In the order of a batch's end: both lock the same rows.
-    batch_figures.count_alone(connection, handler)
+    batch_figures.count_ended(connection, handler, 1)
     if also is not None:
         also(connection)

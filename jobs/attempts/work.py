@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from types import ModuleType
 from typing import Any, Protocol
 
 import psycopg
@@ -21,8 +22,9 @@ from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
 
 Following = Callable[[], ClaimedRun | None]
 """Takes the run that follows at once, if one does."""
@@ -66,8 +68,14 @@ class Transaction(Protocol):
     def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
         """End a run as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
 
-    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
-        """End a batch: `write` ends its runs, and commits."""
+    def end_batch(
+        self,
+        runs: Sequence[ClaimedRun],
+        endings: Sequence[AttemptResult],
+        took: timedelta,
+        also: Also | None,
+    ) -> None:
+        """End all runs of a batch as done and commit, with what `also` belongs to that. Raises as `end` does."""
 
 
 class Work(Protocol):
@@ -98,8 +106,11 @@ class Work(Protocol):
     def given(self, blocks: Blocks | None) -> object:
         """Return what the handler is given. Raises `BodyDropped` and `CannotDecrypt`, or what stands for several."""
 
-    def mark(self, cursor: psycopg.Cursor[Any]) -> str:
-        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`."""
+    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
+        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`.
+
+        `by`: the module whose statements do so, `ends` or `ends_by_function`.
+        """
 
     def end(self, transaction: Transaction, returned: object) -> None:
         """End it as done, in its handler's transaction, and commit. Raises `LeaseLost`, and `TypeError` for no JSON."""
@@ -128,7 +139,6 @@ class Transactions(Protocol):
 
     rolled_back: str
     """What is said of a handler that has rolled its transaction back."""
-    takes_batches: bool
     may_follow: bool
     """Whether such a transaction may be begun while the end of another attempt is on its way."""
     blocks: Blocks | None

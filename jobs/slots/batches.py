@@ -22,12 +22,11 @@ _SHORTEST_WAIT = 0.005  # seconds
 
 
 class Batches:
-    """Claims and runs batches for one slot; where its executor makes none, there are none."""
+    """Claims and runs batches for one slot."""
 
     def __init__(self, slot: Slot, claimer: Claimer) -> None:
         self._slot = slot
         self._claimer = claimer
-        self._is_able = slot.executor.transactions.takes_batches
         self._ripe_at: float | None = None
 
     def run(self, due: Mapping[str, Sequence[int]], until: float = float("inf")) -> int:
@@ -41,7 +40,7 @@ class Batches:
             if stopping.is_set() or time.monotonic() >= until:
                 break
             handler = self._claimer.registry.named(name)
-            if handler is None or not self._is_able:
+            if handler is None:
                 continue
             claim = self._claimer.claim_batch(self._slot.executor, handler, ids)
             if claim.unripe is not None:
@@ -74,8 +73,8 @@ class BatchThread(Slot):
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is any handler of batches, and what makes their attempts."""
-        return bool(self._names) and self.executor.transactions.takes_batches
+        """Whether there is any handler of batches."""
+        return bool(self._names)
 
     @property
     def is_busy(self) -> bool:

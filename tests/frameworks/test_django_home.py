@@ -158,14 +158,17 @@ def test_concurrency_that_cannot_be_is_refused(empty):
     assert "--concurrency 0: expected 1 to" in done.stderr
 
 
-def test_worker_makes_many_runs_at_once_each_on_its_own_connection(empty):
+def test_worker_makes_many_runs_at_once_each_on_its_own_connection_and_batches_beside_them(empty):
     (empty.directory / "shop" / "webhooks.py").write_text(
-        "import threading\n\nfrom django.db import connection as ours\nfrom hookonce import on\n"
+        "import threading\n\nfrom django.db import connection as ours\nfrom hookonce import on, on_batch\n"
         "from shop.models import Payment\n\ntogether = threading.Barrier(4)\n\n\n"
         "@on('stripe', 'invoice.paid')\n"
         "def book(event, connection):\n"
         "    Payment.objects.create(invoice=event.event_id, cents=ours.connection.info.backend_pid)\n"
-        "    together.wait(30)\n"
+        "    together.wait(30)\n\n\n"
+        "@on_batch('stripe', 'invoice.paid')\n"
+        "def count(events, connection):\n"
+        "    Payment.objects.create(invoice='counted', cents=-len(events))\n"
     )
     empty.run("manage.py", "migrate", "--verbosity", "0")
     with empty.serving(SERVERS["django under gunicorn gthread"][1]) as served:
@@ -181,5 +184,8 @@ def test_worker_makes_many_runs_at_once_each_on_its_own_connection(empty):
     )
     end(worker)
 
-    booked = empty.query("SELECT count(DISTINCT invoice), count(DISTINCT cents) FROM shop_payment")
+    booked = empty.query(
+        "SELECT count(DISTINCT invoice), count(DISTINCT cents) FROM shop_payment WHERE cents > 0"
+    )
     assert booked == [(4, 4)]
+    assert empty.query("SELECT sum(cents) FROM shop_payment WHERE invoice = 'counted'") == [(-4,)]

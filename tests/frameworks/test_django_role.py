@@ -10,6 +10,7 @@ from psycopg import sql
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.ledger.database import roles
 from hookonce.receiver.ledger.database.roles import Task
+from tests.jobs.test_batches import on_batches
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
 
@@ -108,3 +109,25 @@ def test_failed_attempt_is_kept_and_tried_again(inbox):
 
     assert inbox.runs() == [("a", "fail_once", "done", 2)]
     assert inbox.effects() == ["a"]
+
+
+def test_batch_ends_with_its_writes_or_not_at_all(inbox):
+    def book(events, connection):
+        for event in events:
+            write(event)
+        if inbox.rows("SELECT 1 FROM hookonce.events WHERE event_id = 'd'"):
+            inbox.steal()
+
+    on_batches(inbox, book)
+    inbox.deliver("a", "b")
+    inbox.deliver("c", keep_body=False)
+    inbox.work()
+    assert inbox.effects() == ["a", "b", "c"]
+    assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
+    assert inbox.rows("SELECT batches, events FROM hookonce.batch_counts") == [(1, 3)]
+
+    inbox.deliver("d", "e")
+    inbox.work()
+
+    assert inbox.effects() == ["a", "b", "c"]
+    assert [row[2] for row in inbox.runs()] == ["done", "done", "done", "running", "running"]

@@ -27,7 +27,7 @@ import pytest
 from django.db import DataError, connections, transaction
 from shop.models import Payment
 import shop.webhooks
-from hookonce import on
+from hookonce import GiveUp, on, on_batch
 from hookonce.jobs.handlers import HandlerError
 from hookonce.testing import crash_at, dead_with, event, handled_once
 
@@ -125,24 +125,36 @@ def test_step_stays_done_where_the_writes_are_rolled_back(inbox):
 """
 OF_REFUSALS = """
 def long(event): ...
-def many(events, tx): ...
 def orm(event, session): ...
 
 @pytest.mark.parametrize(("handle", "options", "said"), [
     (long, {"tx": "none"}, "has tx='none'"),
-    (many, None, "is one of @on_batch"),
     (orm, {}, "takes an SQLAlchemy session"),
 ])
 def test_what_the_worker_refuses_is_refused(inbox, handle, options, said):
-    from hookonce import on_batch
-    register = on_batch(*PAID, name="of the test") if options is None else on(*PAID, name="of the test", **options)
-    handler = register(handle)
+    handler = on(*PAID, name="of the test", **options)(handle)
     inbox.use(handler)
     with pytest.raises(HandlerError, match=said):
         inbox.deliver(*PAID)
     inbox.use(handler, django=False)  # `hookonce worker` takes it
     inbox.settle()
     assert inbox.execute("SELECT status FROM hookonce.run_states") == [("done",)]
+"""
+OF_BATCHES = """
+def test_rows_of_a_batch_are_committed_with_all_its_runs(inbox):
+    sizes = []
+    @on_batch(*PAID, name="many")
+    def many(events, connection):
+        sizes.append(len(events))
+        for event in events:
+            write(event)
+        if "evt_2" in {event.event_id for event in events}:
+            raise GiveUp("of nobody", event=[event for event in events if event.event_id == "evt_2"])
+    inbox.use(many)
+    for number in range(3):
+        inbox.deliver(*PAID, event_id=f"evt_{number}", work=False)
+    inbox.settle()
+    assert (sorted(booked()), sizes) == (["evt_0", "evt_1"], [3, 2])
 """
 OF_COROUTINES = """
 import asyncio
@@ -261,7 +273,7 @@ def warm():
     [
         pytest.param(OF_FAILURES + OF_COMMITS + OF_STEPS + OF_TRANSACTIONS, 9, "", id="effects"),
         pytest.param(OF_ATOMIC, 6, "", id="atomic"),
-        pytest.param(OF_REFUSALS, 3, "", id="refusals"),
+        pytest.param(OF_REFUSALS + OF_BATCHES, 3, "", id="refusals and batches"),
         pytest.param(OF_COROUTINES, 3, "", id="async handlers"),
         pytest.param(OF_CRASHES, 4, "", id="crashes"),
         pytest.param(OF_BLOCKS + OF_THE_PAGE, 4, BLOCKED, id="handlers and pytest-django"),

@@ -84,7 +84,8 @@ def take_apart(  # noqa: PLR0913  by keyword
             ends.fail(connection, batch.runs, [committed] * len(batch.runs))
         else:
             known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
-            ends.fail(connection, batch.runs, [known.get(run.event.id, rest) for run in batch.runs])
+            if not ends.fail(connection, batch.runs, [known.get(run.event.id, rest) for run in batch.runs]):
+                return Apart.LOST  # they have ended, and what failed came after that
             batch_parts.write(connection, batch.handler, parts, error)
         reach("batch.apart")
         return Apart.COMMITTED if has_committed else Apart.DONE

@@ -107,13 +107,17 @@ _END_LOGGED = _ending(
     SELECT event, handler, cycle, attempts + 1, received_at, %(logs)s::bytea, %(logs_key)s::text FROM gone
 )""",
 )
-# With the batch's claim, and what it counts for.
-_END_MANY = _ending(
+_MANY = (
     """unnest(%(events)s::bigint[], %(places)s::smallint[], %(results)s::text[], %(sealed)s::bytea[], %(keys)s::text[])
      AS t (event, n, result, sealed, key) LEFT JOIN gone ON gone.event = t.event AND gone.n = t.n""",
     """USING unnest(%(events)s::bigint[], %(places)s::smallint[]) AS t (event, n)
     WHERE q.event = t.event AND q.n = t.n""",
     "t.result::json, t.sealed, t.key",
+)
+_END_MANY_WITHIN = _ending(*_MANY)
+# With the batch's claim, and what it counts for.
+_END_MANY = _ending(
+    *_MANY,
     """, claim AS (
     DELETE FROM hookonce.claims WHERE token = %(token)s
 ), counted AS (
@@ -267,21 +271,9 @@ def end_many(  # noqa: PLR0913  the last three by keyword
 
     Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
     """
-    places = {"events": [run.event.id for run in runs], "places": [run.n for run in runs]}
-    values = {
-        **places,
-        "handler": runs[0].handler,
-        "token": runs[0].token,
-        "results": [_json(each.result) for each in endings],
-        "sealed": [each.sealed_result for each in endings],
-        "keys": [each.key_id for each in endings],
-        "took": took,
-        "xact_id": xact_id,
-    }
-    unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []
     _send(
         connection,
-        [*_with_bodies(runs, (_END_MANY, values)), *unmarked],
+        _many_ended(_END_MANY, runs, endings, took, xact_id),
         partial(lost_batch, runs),
         point="batch.ended" if len(runs) > 1 else "run.ended",
         also=also,
@@ -328,14 +320,20 @@ def end_within(
 
     Raises `LeaseLost` as `EndSent.hear` does.
     """
-    try:
-        for statement in _ended(run, ending, took, xact_id):
-            cursor.execute(*statement)
-    except psycopg.errors.NotNullViolation as error:
-        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
-            raise
-        raise lost(run) from None
+    _execute(cursor, _ended(run, ending, took, xact_id), partial(lost, run))
     reach("run.ended")
+
+
+def end_many_within(
+    cursor: psycopg.Cursor[Any],
+    runs: Sequence[ClaimedRun],
+    endings: Sequence[AttemptResult],
+    took: timedelta,
+    xact_id: str,
+) -> None:
+    """End all runs of a batch as done, as `end_within` does one; it is counted, and its claim forgotten, later."""
+    _execute(cursor, _many_ended(_END_MANY_WITHIN, runs, endings, took, xact_id), partial(lost_batch, runs))
+    reach("batch.ended")
 
 
 def fail(
@@ -462,6 +460,42 @@ def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str
         return [(end, values)]
     unmarked = [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
     return [*_with_bodies([run], (end, values)), *unmarked]
+
+
+def _many_ended(
+    end: str,
+    runs: Sequence[ClaimedRun],
+    endings: Sequence[AttemptResult],
+    took: timedelta,
+    xact_id: str | None,
+) -> list[Statement]:
+    """Return the statements that end a batch, `end` among them, with their values."""
+    places = {"events": [run.event.id for run in runs], "places": [run.n for run in runs]}
+    values = {
+        **places,
+        "handler": runs[0].handler,
+        "token": runs[0].token,
+        "results": [_json(each.result) for each in endings],
+        "sealed": [each.sealed_result for each in endings],
+        "keys": [each.key_id for each in endings],
+        "took": took,
+        "xact_id": xact_id,
+    }
+    unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []
+    return [*_with_bodies(runs, (end, values)), *unmarked]
+
+
+def _execute(
+    cursor: psycopg.Cursor[Any], statements: Sequence[Statement], lost: Callable[[], LeaseLost]
+) -> None:
+    """Execute what ends runs in a transaction that another commits. Raises `LeaseLost` where one is not ours."""
+    try:
+        for statement in statements:
+            cursor.execute(*statement)
+    except psycopg.errors.NotNullViolation as error:
+        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
+            raise
+        raise lost() from None
 
 
 def _with_bodies(runs: Sequence[ClaimedRun], end: Statement) -> list[Statement]:

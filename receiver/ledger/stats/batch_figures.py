@@ -19,9 +19,9 @@ class BatchFigures(NamedTuple):
     error: str | None = None
 
 
-_COUNT_ALONE = """
-INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 1, 1, 0)
-ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + 1
+_COUNT_ENDED = """
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 1, %s, 0)
+ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
 """
 _COUNT_HALVING = """
 INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 0, 0, 1)
@@ -42,9 +42,9 @@ def figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
     return {handler: BatchFigures(*row) for handler, *row in connection.execute(_FIGURES)}
 
 
-def count_alone(connection: psycopg.Connection, handler: str) -> None:
-    """Count a batch of one, in the transaction that ends its run as any other."""
-    connection.execute(_COUNT_ALONE, [handler], prepare=True)
+def count_ended(connection: psycopg.Connection, handler: str, events: int) -> None:
+    """Count a batch whose end does not do so: of one event, or in Django's transaction."""
+    connection.execute(_COUNT_ENDED, [handler, events], prepare=True)
 
 
 def count_halving(connection: psycopg.Connection, handler: str) -> None:
