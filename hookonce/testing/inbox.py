@@ -30,6 +30,7 @@ from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.hooks import DeliveryEndpoint
 from hookonce.testing import crashes, events, waiting
@@ -191,6 +192,22 @@ class Inbox:
             before, left = left, self._asked(waiting.left)
             idle = idle + 1 if left[:2] == before[:2] else 0
         return attempts
+
+    # What a person does
+
+    def replay(self, delivered: Delivered, *, again: bool = False, work: bool = True) -> str:
+        """Run an event again, as `hookonce replay` does, then let the handlers work; return what became of it.
+
+        Runs that are done stay so, but with `again`. Raises: AssertionError if the ledger has no such event.
+        """
+        event = self.detail(delivered).event.id
+        (found,) = self._asked(
+            lambda ledger: [*event_replays.replay(ledger, [event], "hookonce.testing", again=again)]
+        )
+        self._close_worker()  # it remembers until when nothing is due
+        if work:
+            self.work()
+        return found.fate
 
     # What there is
 

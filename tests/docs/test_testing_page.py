@@ -33,7 +33,7 @@ def run(project, *words):
 def require_all_pass(project, *options):
     done = run(project, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options)
 
-    assert re.search(r"^12 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert re.search(r"^13 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
 
 def test_page_has_five_examples_in_files_of_their_own():

@@ -62,6 +62,28 @@ def test_delivery_is_a_real_one(bench):
         handled_once(forged)
 
 
+def test_replay_runs_what_is_dead_and_leaves_what_is_done(bench):
+    calls = []
+
+    def fail_at_first(event):
+        calls.append(event.idempotency_key)
+        if len(calls) == 1:
+            raise GiveUp("not yet")
+
+    handler(fail_at_first)
+    paid = bench.deliver("stripe", "invoice.paid")
+    dead_with(paid, GiveUp)
+
+    assert bench.replay(paid) == "replayed"
+    assert bench.replay(paid) == "already done"
+    assert paid.detail.runs[0].status == "done"
+    assert bench.replay(paid, again=True) == "replayed"
+
+    assert len(calls) == 3
+    assert len(set(calls)) == 1
+    assert paid.detail.runs[0].cycle == 3
+
+
 @pytest.mark.parametrize(
     ("act", "assertion", "said"),
     [
