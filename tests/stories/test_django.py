@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.stories import scenarios
 
-DAYS = (scenarios.day_of_work, scenarios.day_in_a_hurry)
+DAYS = (scenarios.day_of_work, scenarios.day_of_batches_of_handlers, scenarios.day_in_a_hurry)
 STORIES = (
     scenarios.reply_to_the_finish_lost,
     scenarios.stale_worker_goes_on,

@@ -2,8 +2,8 @@
 
 from django.db import models, transaction
 
-from hookonce import on
-from tests.support.stories.acting import effect, enter, suffer
+from hookonce import on, on_batch
+from tests.support.stories.acting import effect, enter, note, story_of, suffer
 from tests.support.stories.plans import PLANS
 
 
@@ -56,6 +56,23 @@ def in_blocks(plan):
     return handle
 
 
+def together(plan):
+    """Takes batches, as the handler of that name does elsewhere."""
+
+    def handle(events, connection):
+        is_alone = len(events) == 1
+        Effect.objects.bulk_create([Effect(**effect(event, plan)) for event in events])
+        for event in events:
+            story = enter(event, plan) if is_alone else story_of(event)
+            suffer(event, story, Given(connection))
+        for event in events if not is_alone else ():
+            note(event, plan.handler, counted=True)
+        return [{"key": event.idempotency_key} for event in events]
+
+    return handle
+
+
 for each in PLANS:
-    make = in_blocks if each.handler in {"mail", "build"} else plain
-    on(each.source, each.pattern, name=each.handler, attempts=each.attempts, backoff=(0, 0))(make(each))
+    make = {"mail": in_blocks, "build": in_blocks, "count": together}.get(each.handler, plain)
+    register = on_batch if each.handler == "count" else on
+    register(each.source, each.pattern, name=each.handler, attempts=each.attempts, backoff=(0, 0))(make(each))
