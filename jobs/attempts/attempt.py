@@ -6,6 +6,7 @@ transaction that the handler writes in (`jobs.attempts.work`: SQLAlchemy's, Djan
 and the work that is attempted (`jobs.attempts.work`: one run, or a batch).
 """
 
+import contextvars
 import logging
 import os
 import time
@@ -133,7 +134,7 @@ class Executor:
                     alarm.start(handler.timeout)
                     try:
                         reach("handler.entered")
-                        returned = way.call(given, lent)
+                        results = work.results(contextvars.copy_context().run(way.call, given, lent))
                     finally:
                         if os.getpid() != home:  # a child that the handler forked, and let return
                             os._exit(FORKED)
@@ -142,7 +143,7 @@ class Executor:
                 if self._ending is not None:  # its handler has sent nothing
                     self._hear_ending()
                 transaction.require_open()
-                work.end(transaction, returned)
+                work.end(transaction, results)
             if self.connection.is_ending and isinstance(work, SingleRun):
                 self._ending = work
                 return

@@ -104,13 +104,17 @@ class BatchWork:
         """Mark all runs in their handler's transaction."""
         return str(by.mark_batch(cursor, self.runs))
 
-    def end(self, transaction: Transaction, returned: object) -> None:
-        """End all runs as done, each with its result, and commit."""
-        count, seal = len(self.runs), self._host.shared.sealing.result
+    def results(self, returned: object) -> Sequence[Any]:
+        """Return what is kept of what the handler returned, for each run."""
         self._warn_of_list(returned)
+        return endings.results(returned, len(self.runs))
+
+    def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
+        """End all runs as done, each with its result, and commit."""
+        seal = self._host.shared.sealing.result
         done = [
             seal(run, AttemptResult(RunStatus.DONE, result))
-            for run, result in zip(self.runs, endings.results(returned, count), strict=True)
+            for run, result in zip(self.runs, results, strict=True)
         ]
         also = self._host.shared.failure_rows.after_success(self.handler.name)
         transaction.end_batch(self.runs, done, timedelta(seconds=time.monotonic() - self._began), also)

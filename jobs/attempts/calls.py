@@ -1,5 +1,6 @@
 """How handlers and callbacks are called: with what a signature asks for, on an event loop where one is `async def`."""
 
+import contextvars
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -63,7 +64,7 @@ class Calls:
             try:
                 with alarm.limit(share):
                     try:
-                        result = callback(failure)
+                        result = contextvars.copy_context().run(callback, failure)
                         if isinstance(result, Coroutine):
                             self._event_loop(alarm).run(result)
                     finally:

@@ -72,7 +72,7 @@ class EventLoop:
 
         try:
             with self._alarm.warning(cancel):
-                result = loop.run_until_complete(main)
+                result = _completed(loop, main)
         except BaseException as error:
             if is_late.is_set() and not isinstance(error, TimeUp | KeyboardInterrupt):
                 raise self._alarm.time_up() from error
@@ -91,6 +91,16 @@ class EventLoop:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  asyncio.gather does so
             self._loop.close()
             self._loop = None
+
+
+def _completed(loop: asyncio.AbstractEventLoop, main: asyncio.Task[object]) -> object:
+    """Run a task to its end, though what a handler before has left on the loop may stop that."""
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except RuntimeError:
+            if main.done() or loop.is_closed():
+                raise
 
 
 async def whole(coroutine: Coroutine[Any, Any, object]) -> object:

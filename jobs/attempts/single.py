@@ -102,15 +102,19 @@ class SingleRun:
         """Mark the attempt in its handler's transaction."""
         return str(by.mark(cursor, self.run))
 
-    def end(self, transaction: Transaction, returned: object) -> None:
+    def results(self, returned: object) -> Sequence[Any]:
+        """Return what is kept of what the handler returned."""
+        return endings.results(returned, 1) if self.handler.batch else [endings.storable(returned)]
+
+    def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
         """End it as done, and commit; a quick one need not wait for the disk, nor be heard of before the next."""
         host, shared, handler, run = self._host, self._host.shared, self.handler, self.run
         has_steps = self._event is not None and self._event.has_steps
         if has_steps and self._event is not None:
             self._event.require_steps_ended()
         also = self._after_success()
-        if returned is not None or handler.batch or also is not None:
-            result = endings.results(returned, 1)[0] if handler.batch else endings.storable(returned)
+        (result,) = results
+        if result is not None or also is not None:
             self._ending = AttemptResult(RunStatus.DONE, result, also=also)
         following = self._following()
         may_be_heard_later = False

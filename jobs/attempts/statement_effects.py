@@ -34,7 +34,10 @@ _SETS_ISOLATION = re.compile(
 _MAY_SET_ROLE = re.compile(
     r"set_config\s*\(\s*(?!'(?!(?:role|session_authorization)')\w)", re.IGNORECASE | re.DOTALL
 )
-_ROLLS_BACK_TO = re.compile(rf"{_COMMENTS}rollback\b[^;]*\bto\b", re.IGNORECASE | re.DOTALL)
+_ROLLBACK = rf"(?:^|;){_COMMENTS}(rollback|abort)\b"
+_ROLLS_BACK = re.compile(_ROLLBACK, re.IGNORECASE | re.DOTALL)
+_GOES_ON_BEHIND_IT = re.compile(rf"{_ROLLBACK}[^;]*;{_COMMENTS}[^;]", re.IGNORECASE | re.DOTALL)
+_ODD_ROLLBACK = re.compile(r"\b(rollback|abort)\b.*;", re.IGNORECASE | re.DOTALL)
 _MAY_CALL = re.compile(r"\bselect\b.*\w\s*\(", re.IGNORECASE | re.DOTALL)
 _CHANGES_TRANSACTION = re.compile(r"\bset\s+transaction\b|transaction_(read_only|deferrable)", re.IGNORECASE)
 # What `_COMMENTS` would misread: a comment inside a comment, and one that a carriage return ends.
@@ -55,7 +58,7 @@ class StatementEffects:
         return self.keeps_transaction and not (
             self.changes_session
             or self.may_set_role
-            or self.rolls_back_to
+            or self.rolls_back
             or self.may_call
             or self.sets_isolation
             or self.changes_transaction
@@ -86,9 +89,15 @@ class StatementEffects:
         return _MAY_SET_ROLE.search(self._statement) is not None
 
     @cached_property
-    def rolls_back_to(self) -> bool:
-        """Whether it goes back to a savepoint."""
-        return _ROLLS_BACK_TO.match(self._statement) is not None
+    def rolls_back(self) -> bool:
+        """Whether it may roll back what was done before it."""
+        return self._is_odd or _ROLLS_BACK.search(self._statement) is not None
+
+    @cached_property
+    def goes_on_behind_a_rollback(self) -> bool:
+        """Whether it may roll back and then do more, such as to commit."""
+        found = _ODD_ROLLBACK if self._is_odd else _GOES_ON_BEHIND_IT
+        return found.search(self._statement) is not None
 
     @cached_property
     def may_call(self) -> bool:

@@ -35,6 +35,7 @@ REFUSED = "the transaction is hookonce's: return to commit it, raise to roll it 
 ABORTED = (
     "the transaction is aborted by an error: let it out, or go back to a savepoint by a statement of its own"
 )
+GOES_ON_BEHIND_A_ROLLBACK = "statements follow a rollback in one text; send each by itself"
 ENDED = "the attempt has ended, and what it was given with it; take a connection of your own"
 ISOLATION_IS_DECLARED = (
     "the isolation of a handler's transaction can't be set inside it; declare it, "
@@ -145,7 +146,7 @@ class TransactionGuard(Marking):
         if self._wait is None and driver.pgconn.transaction_status == TransactionStatus.IDLE:
             driver.execute("")
         driver.cursor_factory = GivenCursor
-        driver.server_cursor_factory = _given_server_cursor  # type: ignore[assignment]  # it is called, no more
+        driver.server_cursor_factory = _GivenServerCursor
         refuse = self._refuse
         connection.__dict__.update(commit=refuse, rollback=refuse, close=refuse, guard=self)
         connection.__class__ = _GivenConnection
@@ -200,11 +201,16 @@ class TransactionGuard(Marking):
         """
         if self._wait is not None:
             self.heard()
+        status = self.driver.pgconn.transaction_status
+        if status == TransactionStatus.IDLE:  # the handler has ended it, and would begin one of its own
+            raise RuntimeError(self.texts.rolled_back)
         effects = effects_of(query) if isinstance(query, str) else None
         if effects is not None and effects.is_plain:
             return True
         if effects is not None and is_sqlalchemy_s:
             self.refuse_effects(effects)
+        if effects is not None and effects.goes_on_behind_a_rollback:
+            raise RuntimeError(GOES_ON_BEHIND_A_ROLLBACK)
         if effects is None or effects.changes_session:
             self.is_session_ours, self._leaves_traces = False, True
         if effects is not None and effects.keeps_transaction:
@@ -213,7 +219,7 @@ class TransactionGuard(Marking):
                 self.identify()
             return False
         self.is_session_ours, self.may_have_prepared = False, True
-        if self.driver.pgconn.transaction_status == TransactionStatus.INERROR:
+        if status == TransactionStatus.INERROR:
             raise RuntimeError(ABORTED)
         self.identify()
         return False
@@ -228,12 +234,9 @@ class TransactionGuard(Marking):
             self._owner.is_transaction_changed = True
 
     def has_sent(self, query: object) -> None:
-        """Mark the transaction anew behind a rollback to a savepoint, which may have taken the mark along."""
-        if (
-            (self.is_marked or self._leaves_traces)
-            and isinstance(query, str)
-            and effects_of(query).rolls_back_to
-        ):
+        """Mark the transaction anew behind a rollback, which may have taken the mark along."""
+        is_stained = self.is_marked or self._leaves_traces
+        if is_stained and isinstance(query, str) and effects_of(query).rolls_back:
             self._mark_now()
 
     def give_out(self) -> None:
@@ -326,19 +329,24 @@ class GivenCursor(Cursor[Any]):
 
 
 class _GivenServerCursor(ServerCursor[Any]):
-    """A cursor of the server's while a handler has the connection."""
+    """A cursor of the server's while a handler has the connection; closed with it, as what it reads from is gone."""
+
+    def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
+        self._guard: TransactionGuard = connection.__dict__["guard"]
+        self._guard.heard()  # it sends what closes it, should it be given up half made
+        super().__init__(connection, *args, **options)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be fetched: for whoever has kept it, too."""
+        return self._guard.has_ended or super().closed
 
     def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401  psycopg's
-        if (guard := self._conn.__dict__.get("guard")) is not None:
-            guard.look_at(query, is_sqlalchemy_s=not guard.is_given_out)
+        guard = self._guard
+        if guard.has_ended:
+            raise RuntimeError(ENDED)
+        guard.look_at(query, is_sqlalchemy_s=not guard.is_given_out)
         return super().execute(query, *args, **options)
-
-
-def _given_server_cursor(connection: psycopg.Connection[Any], *args: Any, **options: Any) -> Any:  # noqa: ANN401
-    """Make such a cursor, once nothing is on its way: it sends what closes it, should it be given up half made."""
-    guard: TransactionGuard = connection.__dict__["guard"]
-    guard.heard()
-    return _GivenServerCursor(connection, *args, **options)
 
 
 def _nothing() -> None:

@@ -112,8 +112,11 @@ class Work(Protocol):
         `by`: the module whose statements do so, `ends` or `ends_by_function`.
         """
 
-    def end(self, transaction: Transaction, returned: object) -> None:
-        """End it as done, in its handler's transaction, and commit. Raises `LeaseLost`, and `TypeError` for no JSON."""
+    def results(self, returned: object) -> Sequence[Any]:
+        """Return what is kept of what the handler returned, for each run. Raises `TypeError` for no JSON."""
+
+    def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
+        """End it as done, in its handler's transaction, and commit. Raises `LeaseLost`."""
 
     def tell_end(self) -> None:
         """Tell of an end that is committed, once it is durable."""

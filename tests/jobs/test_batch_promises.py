@@ -66,9 +66,9 @@ def is_not_done_in_another_transaction(inbox):
 
     def handler(events, tx):
         write(events, tx)
-        driver = tx.connection.driver_connection
-        driver.execute("ROLLBACK")
-        driver.execute("BEGIN")
+        libpq = tx.connection.driver_connection.pgconn
+        libpq.exec_(b"ROLLBACK")
+        libpq.exec_(b"BEGIN")
 
     on_batches(inbox, handler, attempts=1)
     inbox.deliver(*names(4))

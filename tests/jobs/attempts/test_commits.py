@@ -19,7 +19,8 @@ HIDDEN = [
     "/* /* */ select 1 */ COMMIT AND CHAIN",
     "-- x\rCOMMIT AND CHAIN /*\n select 1 */",
 ]
-PLAIN = ["COMMIT", "COMMIT AND CHAIN", "COMMIT; BEGIN", "end", "COMMIT; BEGIN; ROLLBACK; BEGIN"]
+PLAIN = ["COMMIT", "COMMIT AND CHAIN", "COMMIT; BEGIN", "end"]
+WITH_ROLLBACKS = ["COMMIT; BEGIN; ROLLBACK; BEGIN"]
 
 
 def by_sqlalchemy(statement):
@@ -65,7 +66,7 @@ def by_a_driver_asked_for_in_an_error(tx):
 COMMITS = {
     **{f"sqlalchemy: {statement}": by_sqlalchemy(statement) for statement in HIDDEN},
     **{f"driver: {statement}": by_the_driver(statement) for statement in HIDDEN + PLAIN},
-    **{f"cursor: {statement}": by_a_cursor(statement) for statement in PLAIN},
+    **{f"cursor: {statement}": by_a_cursor(statement) for statement in PLAIN + WITH_ROLLBACKS},
     "pipeline": by_a_pipeline,
     "libpq": by_libpq,
     "cursor of a result": by_the_cursor_of_a_result,
@@ -272,3 +273,31 @@ def test_driver_that_is_kept_from_another_attempt_commits_nothing(inbox):
     inbox.work()
 
     assert inbox.effects() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ROLLBACK TO mine; INSERT INTO effects VALUES ('a'); COMMIT"],
+        ["/* /* */ */ ROLLBACK TO mine; INSERT INTO effects VALUES ('a'); COMMIT"],
+        ["SELECT 1; ROLLBACK TO mine", "INSERT INTO effects VALUES ('a')", "COMMIT"],
+        ["ROLLBACK; BEGIN; INSERT INTO effects VALUES ('a'); COMMIT"],
+        ["ROLLBACK", "INSERT INTO effects VALUES ('a')", "COMMIT"],
+        ["ROLLBACK AND CHAIN", "INSERT INTO effects VALUES ('a')", "COMMIT"],
+    ],
+)
+def test_handler_that_commits_behind_a_rollback_has_no_effect_twice(inbox, statements):
+    def meddler(_, tx):
+        tx.exec_driver_sql("SAVEPOINT mine")
+        driver = tx.connection.driver_connection
+        for statement in statements:
+            driver.execute(statement)
+        raise LookupError("after all")
+
+    inbox.on(meddler, attempts=3)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert [status for _, _, status, _ in inbox.runs()] == ["dead"]
+    assert inbox.effects() in ([], ["a"])
