@@ -360,7 +360,8 @@ def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
     rounds: list[tuple[list[NewEvent], set[object]]] = []
     for event in events:
         marks: list[object] = [event.key]
-        marks += [(event.source, former.event_id) for former in event.former_ids]
+        if event.former_ids:
+            marks += [(event.source, former.event_id) for former in event.former_ids]
         if not event.id_is_signed:
             marks.append((event.source, event.fingerprint))
             if event.repeat_mark is not None:

@@ -68,15 +68,18 @@ def _receipt(mark: bytes, now: datetime, step: timedelta) -> str:
 
 
 def former_ids(
-    provider: Provider, event: Event, mark: bytes, now: datetime, before: bytes | None = None
+    provider: Provider, event: Event, mark: bytes, now: datetime, body: bytes = b""
 ) -> tuple[FormerId, ...]:
-    """Return what else the ledger may call an event, and how recently such a row must have come.
+    """Return what else the ledger may call an event with this `body`, and how recently such a row must have come.
 
-    `mark` is its fingerprint, `before` that which an earlier release made.
+    `mark` is its fingerprint; an earlier release may have made another.
     Its former ids count for as long as its sender may try again. Where the time of receipt is a part of the id, so do
     its ids of the steps before, since a retry may cross the end of one, and of those that follow: receivers' clocks
     differ, and what was quarantined is taken in after its retry.
     """
+    before = None if provider.former_volatile is None else fingerprint(body, provider.former_volatile)
+    if not event.former_ids and before is None and provider.id_period is None:
+        return ()
     horizon = provider.retry_horizon or _UNKNOWN_HORIZON
     former = [FormerId(ledger_id(each), horizon) for each in event.former_ids]
     if before is not None and before != mark:
@@ -123,11 +126,6 @@ def plausible_time(moment: datetime | None) -> datetime | None:
     return moment
 
 
-def _fingerprint_before(provider: Provider, body: bytes) -> bytes | None:
-    """Return a body's fingerprint as an earlier release made it, None where it made the same."""
-    return None if provider.former_volatile is None else fingerprint(body, provider.former_volatile)
-
-
 def new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
     provider = source.provider
@@ -154,5 +152,5 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         repeat_mark=provider.repeat_mark(delivery, event),
-        former_ids=former_ids(provider, event, mark, now, _fingerprint_before(provider, body)),
+        former_ids=former_ids(provider, event, mark, now, body),
     )

@@ -55,28 +55,24 @@ QUICK_BODY = 32 * 1024
 """Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
 _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 """What is said of an event whose id the ledger holds already."""
-_Arrived = tuple[Event, NewEvent]
-"""An event that came, and its row."""
+_Arrived = tuple[Sequence[Event], Sequence[NewEvent]]
+"""The events that came with a delivery, and the row of each."""
 
 
 @dataclass(slots=True)
 class IntakeResult:
-    """What became of a delivery: `reply` where the sender wants its own; the events in order, `new` and as `rows`."""
+    """What became of a delivery: `reply` where the sender wants its own; the events in order, `new` and as `rows`.
+
+    is_duplicate: every event was known before; False for a delivery of none
+    is_conflict: an event came with another body than before
+    """
 
     events: Sequence[tuple[str, Verdict]] = ()
     reply: Reply | None = None
     rows: Sequence[Stored] = ()
     new: Sequence[NewEvent] = ()
-
-    @property
-    def is_duplicate(self) -> bool:
-        """Whether every event was known before; False for a delivery of none."""
-        return bool(self.events) and all(verdict in _KNOWN for _, verdict in self.events)
-
-    @property
-    def is_conflict(self) -> bool:
-        """Whether an event came with another body than before."""
-        return any(verdict is Verdict.CONFLICT for _, verdict in self.events)
+    is_duplicate: bool = False
+    is_conflict: bool = False
 
 
 def utc_now() -> datetime:
@@ -142,19 +138,19 @@ class Intake:
             read = self._read(source, delivery, now)
         if isinstance(read, Reply):
             return IntakeResult(reply=read)
-        if not read:
+        events, new = read
+        if not events:
             return IntakeResult()
-        rows = await self._committed([row for _, row in read], source.window, waits)
-        result = _result(read, rows)
+        result = _result(events, new, await self._committed(new, source.window, waits))
         if source.rate or source.quota:
             await waits.ask(self._give_back, source, result)
         return result
 
-    def _read(self, source: Source, delivery: Delivery, now: datetime) -> Sequence[_Arrived] | Reply:
+    def _read(self, source: Source, delivery: Delivery, now: datetime) -> _Arrived | Reply:
         """Verify a delivery and return its events with their rows; or the reply to a probe. Raises as `take_in`."""
         source = self._handshake_secrets.with_secret(source)
         try:
-            probe = self._verifier.reply_to_probe(source, delivery)
+            probe = self._verifier.reply_to_probe(source, delivery) if source.provider.handshake else None
             if probe is not None:
                 return probe
             delivery, events = self._verifier.authenticate(source, delivery, now)
@@ -171,7 +167,7 @@ class Intake:
         if source.rate or source.quota:
             put_off = self.load.admit(source, len(events))
             changes = {} if put_off is None else {"put_off": put_off}
-        return self._rows(source, delivery, events, now, **changes)
+        return events, self._rows(source, delivery, events, now, **changes)
 
     def _give_back(self, source: Source, result: IntakeResult) -> None:
         """Have what was known take nothing from its source's limit."""
@@ -222,8 +218,8 @@ class Intake:
         events: Sequence[Event],
         now: datetime,
         **changes: Any,  # noqa: ANN401  of the row's fields
-    ) -> list[_Arrived]:
-        """Return the events of a delivery, each with its row."""
+    ) -> list[NewEvent]:
+        """Return the row of each event of a delivery."""
         if not events:
             return []
         if source.chosen.places and any(is_own(event, source.chosen) for event in events):
@@ -236,7 +232,7 @@ class Intake:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         if changes:
             new = [event._replace(**changes) for event in new]
-        return list(zip(events, new, strict=True))
+        return new
 
     def _store(
         self,
@@ -246,10 +242,10 @@ class Intake:
         now: datetime,
         **changes: Any,  # noqa: ANN401
     ) -> IntakeResult:
-        read = self._rows(source, delivery, events, now, **changes)
-        if not read:
+        new = self._rows(source, delivery, events, now, **changes)
+        if not new:
             return IntakeResult()
-        return _result(read, run(self._committed([row for _, row in read], source.window, IN_THREAD)))
+        return _result(events, new, run(self._committed(new, source.window, IN_THREAD)))
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
         """Store events that are no sender's, the calling thread waiting for it; as `commit_in`."""
@@ -306,9 +302,13 @@ def _may_ask(source: Source) -> bool:
     return bool(provider.takes_keys or provider.handshake or asks_for_secret or source.rate or source.quota)
 
 
-def _result(read: Sequence[_Arrived], rows: Sequence[Stored]) -> IntakeResult:
+def _result(events: Sequence[Event], new: Sequence[NewEvent], rows: Sequence[Stored]) -> IntakeResult:
+    verdicts = [row.verdict for row in rows]
     return IntakeResult(
-        [(event.id, row.verdict) for (event, _), row in zip(read, rows, strict=True)],
-        rows=rows,
-        new=[new for _, new in read],
+        [(event.id, verdict) for event, verdict in zip(events, verdicts, strict=True)],
+        None,
+        rows,
+        new,
+        _KNOWN.issuperset(verdicts),
+        Verdict.CONFLICT in verdicts,
     )

@@ -11,7 +11,7 @@ each other's id are stored one after the other, under a lock (`renamed_locks`); 
 an earlier release that does not know the new id looks for nothing: docs/decisions/0034.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -222,16 +222,18 @@ async def store_in(
     Keys must be distinct. Committed when it returns. An event whose key is taken by another body is a
     `CONFLICT`: the row stays as it is, the other body is kept in `conflicts`.
     """
-    answers = await _insert(connection, batch, waits)
-    known = [event for event in batch if event.key not in answers]
-    if known:
+    events = {event.key: event for event in batch}
+    answers = await _insert(connection, events, waits)
+    if len(answers) < len(events):
+        known = [event for key, event in events.items() if key not in answers]
         answers |= await waits.ask_server(_compare, connection, known)
     return answers
 
 
 async def _insert(
-    connection: psycopg.Connection, batch: Sequence[NewEvent], waits: Waits
+    connection: psycopg.Connection, events: Mapping[Key, NewEvent], waits: Waits
 ) -> dict[Key, Stored]:
+    batch = list(events.values())
     try:
         rows = await _rows(connection, batch, waits)
     except psycopg.errors.CheckViolation as error:
@@ -239,16 +241,14 @@ async def _insert(
             raise
         await waits.ask_server(_make_partitions, connection)
         rows = await _rows(connection, batch, waits)
-    events = {event.key: event for event in batch}
-    return {
-        (source, event_id): Stored(
-            row_id,
-            Verdict.HELD if is_held else Verdict.ACCEPTED,
-            events[source, event_id].fingerprint,
-            is_put_off=events[source, event_id].put_off is not None,
+    answers: dict[Key, Stored] = {}
+    for source, event_id, row_id, is_held in rows:
+        event = events[source, event_id]
+        verdict = Verdict.HELD if is_held else Verdict.ACCEPTED
+        answers[source, event_id] = Stored(
+            row_id, verdict, event.fingerprint, None, event.put_off is not None
         )
-        for source, event_id, row_id, is_held in rows
-    }
+    return answers
 
 
 def renamed_locks(batch: Iterable[NewEvent]) -> list[int]:

@@ -184,8 +184,11 @@ class Script:
 
 def _packed(values: Sequence[Any]) -> bytes:
     """Return values as a command of RESP has them."""
-    encoded = [each if isinstance(each, bytes) else str(each).encode() for each in values]
-    return b"".join([b"$%d\r\n%b\r\n" % (len(each), each) for each in encoded])
+    packed: list[bytes] = []
+    for each in values:
+        encoded = each if each.__class__ is bytes else str(each).encode()
+        packed += (b"$%d\r\n" % len(encoded), encoded, b"\r\n")
+    return b"".join(packed)
 
 
 def ping(client: redis.Redis) -> bool:

@@ -154,7 +154,8 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
     until = time.monotonic() + BODY_TIMEOUT.total_seconds()
     first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
-        await reservation.reserve(size)
+        if size > SMALL_BODY:
+            await reservation.reserve(size)
         return first
     body = io.BytesIO()
     body.write(first)

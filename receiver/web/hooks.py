@@ -78,9 +78,6 @@ class DeliveryEndpoint:
             log.exception("a request failed: %s", type(error).__name__)
             return problem(500, "internal_error", close=True)
 
-    def _limit(self, source: Source) -> int:
-        return min(self._max_body, source.provider.max_body or self._max_body)
-
     async def _receive(
         self, request: Request, waits: Waits, prefix: str, reservation: Reservation
     ) -> Response:
@@ -93,7 +90,8 @@ class DeliveryEndpoint:
             return _refuse(None, error, began, close=True)
         try:
             _expect_method(source, request.method)
-            body = await read_body(request, self._limit(source), reservation)
+            limit = min(self._max_body, source.provider.max_body or self._max_body)
+            body = await read_body(request, limit, reservation)
         except Overloaded as error:
             log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
             return problem(503, "overloaded", close=True)
@@ -136,7 +134,8 @@ def _takes_path_secret(source: Source) -> bool:
 
 
 def _expect_method(source: Source, method: str) -> None:
-    if method not in source.provider.methods and not (method in _PROBES and source.provider.handshake):
+    provider = source.provider
+    if method not in provider.methods and not (method in _PROBES and provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
 
 

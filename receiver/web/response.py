@@ -31,10 +31,13 @@ class Response(NamedTuple):
         """Status and reason."""
         return _LINES.get(self.status) or f"{self.status} Unknown"
 
+    def all_headers(self, length: int) -> Headers:
+        """The headers of an answer whose body has so many bytes."""
+        return [("Content-Type", self.content_type), ("Content-Length", str(length)), *self.headers]
+
     def send(self, method: str, start_response: StartResponse) -> list[bytes]:
         """Answer a WSGI request."""
-        head = [("Content-Type", self.content_type), ("Content-Length", str(len(self.body))), *self.headers]
-        start_response(self.line, head)
+        start_response(self.line, self.all_headers(len(self.body)))
         return [] if method == "HEAD" else [self.body]
 
 

@@ -87,20 +87,17 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     refusals: Pace
     keepalive: float
     head_limits: tuple[int, int, int]
+    is_logged: bool
     endpoint_at: Callable[[str], Endpoint | None]
     waits: OnLoop
     alive: bool
+    is_closing = False
     sockets: list[Any]
 
     @classmethod
     def check_config(cls, cfg: Any, _log: Any) -> None:  # noqa: ANN401
         """Refuse settings that would be passed over (gunicorn asks before it forks)."""
         require_honoured(cfg)
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether no more requests are to come."""
-        return not self.alive
 
     def load_wsgi(self) -> None:
         """Load the application; what is wrong with its configuration is told as it is, and not as a traceback."""
@@ -144,7 +141,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             cfg.limit_request_fields or limits.HEAD_SIZE,
             cfg.limit_request_field_size or limits.HEAD_SIZE,
         )
-        self._is_logged = bool(cfg.statsd_host) or getattr(self.log, "access_log_enabled", True)
+        self.is_logged = bool(cfg.statsd_host) or getattr(self.log, "access_log_enabled", True)
         self._connections: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         context = gunicorn_sock.ssl_context(cfg) if cfg.is_ssl else None
@@ -156,7 +153,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                 self.log.info("Parent changed, shutting down: %s", self)
                 break
             await self._rest(_BEAT)
-        self.alive = False
+        self._end()
         for acceptor in acceptors:
             acceptor.cancel()
         for each in self.sockets:
@@ -173,15 +170,11 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             self.log.info("Autorestarting worker after current request.")
             self._end()
 
-    def note_access(
-        self, head: Head, answer: Answer, size: int, environ: Callable[[], Environ], began: float
-    ) -> None:
-        """Write an access log, if one is asked for."""
-        if not self._is_logged:
-            return
-        response = SimpleNamespace(status=answer.status, headers=answer.headers, sent=size)
+    def note_access(self, head: Head, answer: Answer, environ: Environ, began: float) -> None:
+        """Write a line of the access log."""
+        response = SimpleNamespace(status=answer.status, headers=answer.headers, sent=answer.size)
         request = SimpleNamespace(headers=list(zip(head.names.lower, head.values, strict=True)))
-        self.log.access(response, request, environ(), timedelta(seconds=time.time() - began))
+        self.log.access(response, request, environ, timedelta(seconds=time.time() - began))
 
     def init_signals(self) -> None:
         """Listen to signals as gunicorn's other workers do until the loop does, but leave waking up to the loop."""
@@ -203,7 +196,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._end()
 
     def _end(self) -> None:
-        self.alive = False
+        self.alive, self.is_closing = False, True
         self._ended.set()
 
     _is_hasty = False

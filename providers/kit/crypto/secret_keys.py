@@ -56,11 +56,16 @@ def as_whsec(secret: str) -> str:
         return ""
 
 
-def keys_of(secrets: Sequence[str], codec: Codec) -> list[bytes]:
+def keys_of(secrets: Sequence[str], codec: Codec) -> Sequence[bytes]:
     """Return the keys of all usable secrets, in order; a blank or undecodable one never opens anything.
 
     Raises: Rejected(no_secret) when none is left.
     """
+    return _keys(tuple(secrets), codec)
+
+
+@lru_cache(maxsize=256)
+def _keys(secrets: tuple[str, ...], codec: Codec) -> Sequence[bytes]:
     keys = []
     for secret in secrets:
         try:

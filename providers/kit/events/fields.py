@@ -71,16 +71,21 @@ def header(*names: str) -> Extractor:
 def field(path: str) -> Extractor:
     """A place in the event's data: `$.id`; in a form, a field. Raises: ValueError for what is not a path."""
     steps = _one_place(path)
-    key = steps[0] if len(steps) == 1 else None
 
-    def get(view: EventView) -> object:
+    def value(view: EventView) -> object:
+        return json_paths.find(view.data, steps)
+
+    def member(view: EventView) -> object:
         data = view.data
-        if key.__class__ is str and data.__class__ is dict:  # nearly all, in batches of thousands
-            return data.get(key)
-        return json_paths.find(data, steps)
+        for key in steps:
+            if not isinstance(data, dict):
+                return None
+            data = data.get(key)
+        return data
 
+    are_keys = bool(steps) and all(isinstance(step, str) for step in steps)  # nearly all
     return Extractor(
-        get,
+        member if are_keys else value,
         path,
         put=lambda data, value: json_paths.put(data, steps, value),
     )

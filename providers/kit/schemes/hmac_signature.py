@@ -187,7 +187,7 @@ class Hmac:
         """Return the signature of `message`, to be put into a body. Raises: ValueError for a bad secret."""
         return self.prefix + self._speller.spell(mac_of(key_of(secret, self.secret), message, self.hash))
 
-    def _expect(self, given: list[bytes], keys: list[bytes], delivery: Delivery, stamp: bytes) -> None:
+    def _expect(self, given: list[bytes], keys: Sequence[bytes], delivery: Delivery, stamp: bytes) -> None:
         message = self._message(delivery, stamp)
         expect_match(given, [self._speller.folded(mac_of(key, message, self.hash)) for key in keys])
 

@@ -122,7 +122,7 @@ class StandardWebhooks:
             return "v1a," + b64encode(_private(secret).sign(message)).decode()
         return "v1," + _MAC.spell(mac_of(key_of(self.forms(secret)[0], self.secret), message, "sha256"))
 
-    def _keys(self, secrets: Sequence[str]) -> tuple[list[bytes], list[Ed25519PublicKey]]:
+    def _keys(self, secrets: Sequence[str]) -> tuple[Sequence[bytes], list[Ed25519PublicKey]]:
         public = [key for secret in secrets if (key := _public_or_none(secret))]
         texts = [secret for secret in secrets if not secret.startswith((_PUBLIC, _PRIVATE))]
         shared = [form for secret in texts for form in self.forms(secret)]

@@ -1,7 +1,7 @@
 """From what a WSGI application says to the bytes of an answer."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from types import TracebackType
@@ -25,15 +25,15 @@ class BadAnswer(Exception):  # noqa: N818  a bug of the application
 
 
 class Answer:
-    """What an application says with `start_response`; `begin` is that."""
+    """What an application says with `start_response`; `begin` is that. `size`: so many bytes of a body were sent."""
 
-    __slots__ = ("closes", "has_begun", "headers", "is_common", "is_sent", "length", "status", "written")
+    status = ""
+    length: int | None = None
+    closes = has_begun = is_sent = False
+    size = 0
 
     def __init__(self) -> None:
-        self.status = ""
         self.headers: list[tuple[str, str]] = []
-        self.closes = self.has_begun = self.is_sent = self.is_common = False
-        self.length: int | None = None
         self.written: list[bytes] = []
 
     def begin(
@@ -58,26 +58,22 @@ class Answer:
             self.headers.append((name, value))
         return self.written.append
 
-    def take(self, said: Response) -> None:
-        """Take what an endpoint answers."""
-        self.has_begun = self.is_common = True
-        self.status = said.line
-        self.length = len(said.body)
-        self.headers = [("Content-Type", said.content_type), ("Content-Length", str(self.length))]
-        if said.headers:
-            self.closes = ("Connection", "close") in said.headers
-            self.headers += [each for each in said.headers if each[0].lower() not in _HOP_BY_HOP]
-
-    def has_body(self, method: str) -> bool:
-        """Whether a body follows; `Content-Length` may say what it would have."""
-        return method != "HEAD" and self.status[:3] not in _BODILESS
-
     def head(self, *, closes: bool, says_keep_alive: bool = False, is_chunked: bool = False) -> bytes:
         """Write the head. Raises `BadAnswer` where a header would become two."""
         date = _date(int(time.time()))
         connection = _CLOSE if closes else _KEEP_ALIVE if says_keep_alive else ""
-        write = _common_head if self.is_common else _head
-        return write(self.status, tuple(self.headers), date, connection, _CHUNKED if is_chunked else "")
+        return _head(self.status, self.headers, date, connection, _CHUNKED if is_chunked else "")
+
+
+def has_body(status: str, method: str) -> bool:
+    """Whether a body follows a head; `Content-Length` may say what it would have."""
+    return method != "HEAD" and status[:3] not in _BODILESS
+
+
+def head_of(said: Response, *, closes: bool, says_keep_alive: bool) -> bytes:
+    """Write the head of what an endpoint says. Raises `BadAnswer`."""
+    connection = _CLOSE if closes else _KEEP_ALIVE if says_keep_alive else ""
+    return _common_head(said._replace(body=b""), len(said.body), int(time.time()), connection)
 
 
 def chunk(data: bytes) -> bytes:
@@ -96,9 +92,7 @@ def refusal(status: int, code: str) -> bytes:
     return head.encode("ascii") + body
 
 
-def _head(
-    status: str, headers: tuple[tuple[str, str], ...], date: str, connection: str, chunked: str
-) -> bytes:
+def _head(status: str, headers: Sequence[tuple[str, str]], date: str, connection: str, chunked: str) -> bytes:
     """Write a head; the last three are lines, or nothing. Raises `BadAnswer`."""
     parts = ["HTTP/1.1 ", status, "\r\n"]
     for name, value in headers:
@@ -114,8 +108,11 @@ def _head(
     return head + b"\r\n"
 
 
-_common_head = lru_cache(maxsize=256)(_head)
-"""Of endpoints, most of whose answers in a second have one of a few heads."""
+@lru_cache(maxsize=256)
+def _common_head(said: Response, length: int, second: int, connection: str) -> bytes:
+    """Write the head of what an endpoint says, without its body; most in a second have one of a few."""
+    allowed = [each for each in said.all_headers(length) if each[0].lower() not in _HOP_BY_HOP]
+    return _head(said.line, allowed, _date(second), connection, "")
 
 
 @lru_cache(maxsize=2)

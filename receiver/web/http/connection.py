@@ -63,6 +63,8 @@ class House(Protocol):
     keepalive: float
     head_limits: tuple[int, int, int]
     is_closing: bool
+    is_logged: bool
+    """Whether `note_access` is to be called."""
 
     def endpoint_at(self, path: str) -> Endpoint | None:
         """Return what answers a path on the loop; None for what is the application's."""
@@ -70,10 +72,8 @@ class House(Protocol):
     def count_request(self) -> None:
         """Note that a request came."""
 
-    def note_access(
-        self, head: Head, answer: Answer, size: int, environ: Callable[[], Environ], began: float
-    ) -> None:
-        """Write an access log, if one is asked for."""
+    def note_access(self, head: Head, answer: Answer, environ: Environ, began: float) -> None:
+        """Write a line of the access log."""
 
 
 class Connection:
@@ -267,25 +267,32 @@ class Connection:
         else:
             self._is_answering = True
             house.turns.answering += 1
-        began, answer = time.time(), Answer()
-        size, keeps = await self._answer_one(request, answer)
+        keeps = await (self._answer_and_log if house.is_logged else self._answer_one)(request, Answer())
         self._settle(request)
-        house.note_access(head, answer, size, lambda: request.environ(self._common, self._peer, None), began)
         if not keeps:
             return None
         house.crowd.rests(self)
         return stream.rest
 
-    async def _answer_one(self, request: IncomingRequest, answer: Answer) -> tuple[int, bool]:
-        """Have a request answered and send that; the bytes sent, and whether the connection is kept."""
+    async def _answer_and_log(self, request: IncomingRequest, answer: Answer) -> bool:
+        """Have a request answered, and log it; whether the connection is kept."""
+        began = time.time()
+        keeps = await self._answer_one(request, answer)
+        environ = request.environ(self._common, self._peer, None)
+        self._house.note_access(request.head, answer, environ, began)
+        return keeps
+
+    async def _answer_one(self, request: IncomingRequest, answer: Answer) -> bool:
+        """Have a request answered, and send that; whether the connection is kept."""
         house = self._house
         try:
             endpoint = house.endpoint_at(request.path)
             if endpoint is None:
                 return await self._ask_application(request, answer)
             said = await endpoint.answer(request, house.waits)
-            answer.take(said)
-            return await self._send_whole(request.head, request.stream, answer, said.body)
+            if house.is_logged:
+                answer.begin(said.line, said.all_headers(len(said.body)))
+            return await self._send_said(request, answer, said)
         except (Gone, TooLate):
             raise
         except Exception as error:
@@ -294,9 +301,21 @@ class Connection:
                 raise Gone from None
             await self._send(answers.refusal(500, "internal_error"))
             answer.status = "500"
-            return 0, False
+            return False
 
-    async def _ask_application(self, request: IncomingRequest, answer: Answer) -> tuple[int, bool]:
+    async def _send_said(self, request: IncomingRequest, answer: Answer, said: Response) -> bool:
+        """Send what an endpoint says."""
+        head, stream = request.head, request.stream
+        closes = bool(said.headers) and ("Connection", "close") in said.headers
+        if closes and not stream.is_complete:
+            await self._slow_down()
+        keeps = not closes and self._keeps(head, stream)
+        data = answers.head_of(said, closes=not keeps, says_keep_alive=head.version == (1, 0))
+        answer.is_sent, answer.size = True, len(said.body)
+        await self._send(data + said.body if answers.has_body(said.line, head.method) else data)
+        return keeps
+
+    async def _ask_application(self, request: IncomingRequest, answer: Answer) -> bool:
         """Have a thread call the application; it sends by itself what is made piece by piece."""
         loop = self._house.loop
         source = io.BufferedReader(BlockingStream(request.stream, loop))
@@ -307,8 +326,8 @@ class Connection:
             return await self._send_whole(request.head, request.stream, answer, said)
         return said
 
-    def _run(self, made: Environ, request: IncomingRequest, answer: Answer) -> bytes | tuple[int, bool]:
-        """Call the application, in a thread; give the body of its answer, or what was sent of one in pieces."""
+    def _run(self, made: Environ, request: IncomingRequest, answer: Answer) -> bytes | bool:
+        """Call the application, in a thread; give the body of its answer, or what became of one in pieces."""
         said: Iterable[bytes] = ()
         try:
             said = self._house.application(made, answer.begin)
@@ -320,35 +339,32 @@ class Connection:
             if close is not None:
                 close()
 
-    async def _send_whole(
-        self, head: Head, stream: BodyStream, answer: Answer, body: bytes
-    ) -> tuple[int, bool]:
+    async def _send_whole(self, head: Head, stream: BodyStream, answer: Answer, body: bytes) -> bool:
         if not answer.has_begun:
             raise BadAnswer("the application did not call start_response")
-        has_body = answer.has_body(head.method)
+        has_body = answers.has_body(answer.status, head.method)
         if answer.length is None and answer.status[:3] not in {"204", "304"} and (has_body or body):
             answer.headers.append(("Content-Length", str(len(body))))
         elif has_body and answer.length is not None and answer.length != len(body):
             raise BadAnswer("the body is not as long as the answer says")
-        keeps = self._keeps(head, stream, answer)
+        keeps = not answer.closes and self._keeps(head, stream)
         if answer.closes and not stream.is_complete:
             await self._slow_down()
         data = answer.head(closes=not keeps, says_keep_alive=head.version == (1, 0))
-        answer.is_sent = True
+        answer.is_sent, answer.size = True, len(body)
         await self._send(data + body if has_body else data)
-        return len(body), keeps
+        return keeps
 
     def _send_streamed(
         self, head: Head, stream: BodyStream, answer: Answer, said: Iterable[bytes]
-    ) -> bytes | tuple[int, bool]:
+    ) -> bytes | bool:
         """Send an answer piece by piece, from a thread; without a length it is chunked, or ends with the connection."""
-        size = 0
         is_chunked, keeps, has_body = False, False, True
         held: list[bytes] = []
         for piece in said:
             if not answer.is_sent:
-                has_body = answer.has_body(head.method)
-                keeps = self._keeps(head, stream, answer)
+                has_body = answers.has_body(answer.status, head.method)
+                keeps = not answer.closes and self._keeps(head, stream)
                 is_chunked = has_body and answer.length is None and head.version == (1, 1)
                 keeps = keeps and (is_chunked or not has_body or answer.length is not None)
                 begun = answer.head(
@@ -357,7 +373,7 @@ class Connection:
                 held.append(begun)
                 answer.is_sent = True
             if has_body:
-                size += len(piece)
+                answer.size += len(piece)
                 held.append(answers.chunk(piece) if is_chunked else piece)
             if sum(map(len, held)) > limits.STREAMED_SIZE:
                 self._send_from_thread(b"".join(held))
@@ -367,19 +383,13 @@ class Connection:
         if is_chunked:
             held.append(answers.LAST_CHUNK)
         self._send_from_thread(b"".join(held))
-        return size, keeps and (is_chunked or answer.length is None or not has_body or answer.length == size)
+        return keeps and (is_chunked or answer.length is None or not has_body or answer.length == answer.size)
 
     def _send_from_thread(self, data: bytes) -> None:
         asyncio.run_coroutine_threadsafe(self._send(data), self._house.loop).result()
 
-    def _keeps(self, head: Head, stream: BodyStream, answer: Answer) -> bool:
-        return (
-            head.keeps_alive
-            and not answer.closes
-            and not self._house.is_closing
-            and self._house.keepalive > 0
-            and stream.skip()
-        )
+    def _keeps(self, head: Head, stream: BodyStream) -> bool:
+        return head.keeps_alive and not self._house.is_closing and self._house.keepalive > 0 and stream.skip()
 
     def _look_behind(self, request: IncomingRequest) -> None:
         """Charge from now on whom the proxy names."""

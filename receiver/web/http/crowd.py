@@ -63,7 +63,8 @@ class ByClient:
 
     def add(self, member: Member) -> None:
         """Add a connection as its client's youngest."""
-        self.discard(member)
+        if member in self._client_of:
+            self.discard(member)
         client = self._client_of[member] = member.client
         mine = self._of.setdefault(client, {})
         mine[member] = None

@@ -7,6 +7,7 @@ after is given back, and the next request gets a parser of its own. Nothing of a
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -14,13 +15,13 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from hookonce.receiver.web.http import limits
 
 END = b"\r\n\r\n"
-_TARGET = re.compile(rb"/[!\"$-~]*")  # origin form, visible ASCII, no fragment
-_NAME = re.compile(rb"[!#$%&'*+\-.^`|~0-9A-Za-z]+")  # a token without the underscore
+_TARGET = re.compile(r"/[!\"$-~]*")  # origin form, visible ASCII, no fragment
+_NAME = re.compile(r"[!#$%&'*+\-.^`|~0-9A-Za-z]+")  # a token without the underscore
 _FRAMING = frozenset({"content-length", "transfer-encoding", "expect"})
 _ONCE = _FRAMING | {"host", "content-type"}
 _USUAL_SIZE = 4096
 """Bytes of a head whose names are kept for the next one that has the same."""
-_VERSIONS = {"1.0": (1, 0), "1.1": (1, 1)}
+_VERSIONS = {"HTTP/1.0": (1, 0), "HTTP/1.1": (1, 1)}
 _MAX_DIGITS = 19
 _LINE_ENDS = (b"\r", b"\n")
 _LAST_OF_AN_END = {b"\r\n\r": 3, b"\r\n": 2}
@@ -53,7 +54,7 @@ class Head:
     )
 
     def __init__(
-        self, method: str, target: bytes, version: tuple[int, int], names: _Names, values: Sequence[str]
+        self, method: str, target: str, version: tuple[int, int], names: _Names, values: Sequence[str]
     ) -> None:
         self.method = method
         self.target = target
@@ -78,31 +79,30 @@ class Head:
 
 
 class HeadReader:
-    """Reads one head. `limit_line`, `limit_count` and `limit_field` are gunicorn's `limit_request_…`."""
+    """Reads one head. `limit_line`, `limit_count` and `limit_field` are gunicorn's `limit_request_…`.
+
+    llhttp says whether it is one. What is in it is read here: a line between two line ends, for llhttp takes no others.
+    """
 
     __slots__ = (
-        "_found",
         "_held",
         "_is_complete",
         "_keeps_alive",
-        "_line",
+        "_lines",
         "_parser",
+        "_read",
         "_skipped",
-        "_target",
         "limit_count",
         "limit_field",
         "limit_line",
-        "size",
     )
 
     def __init__(self, limit_line: int, limit_count: int, limit_field: int) -> None:
         self.limit_line = limit_line
         self.limit_count = limit_count
         self.limit_field = limit_field
-        self.size = self._skipped = 0
-        self._found: list[tuple[bytes, bytes]] = []
-        self._held = b""
-        self._line = self._target = b""
+        self._skipped = self._lines = 0
+        self._read = self._held = b""
         self._is_complete = self._keeps_alive = False
         self._parser = HttpRequestParser(self)
 
@@ -111,7 +111,7 @@ class HeadReader:
         if self._held:
             data = self._held + data
             self._held = b""
-        if not self.size and data[:1] in _LINE_ENDS:
+        if not self._read and data[:1] in _LINE_ENDS:
             data = self._without_empty_lines(data)
         end = data.find(END)
         if end >= 0:
@@ -121,7 +121,7 @@ class HeadReader:
         self._held = data[fed:]
         if fed:
             self._feed(data[:fed])
-        if self.size + len(self._held) > limits.HEAD_SIZE:
+        if self.buffered > limits.HEAD_SIZE:
             raise BadHead("the head is too long")
         return None
 
@@ -138,19 +138,7 @@ class HeadReader:
     @property
     def buffered(self) -> int:
         """Bytes that are kept for this head."""
-        return self.size + len(self._held)
-
-    def on_url(self, part: bytes) -> None:
-        """Take a part of the target; llhttp's callback."""
-        self._target += part
-        if len(self._target) > self.limit_line:
-            raise BadHead("the request line is too long")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; llhttp's callback."""
-        if len(self._found) >= self.limit_count:
-            raise BadHead("there are too many headers")
-        self._found.append((name, value))
+        return len(self._read) + len(self._held)
 
     def on_headers_complete(self) -> None:
         """Notice the end; llhttp's callback."""
@@ -167,58 +155,56 @@ class HeadReader:
         return rest or left
 
     def _feed(self, data: bytes) -> None:
-        if not self.size:
-            self._line, ends, _ = data.partition(b"\r\n")
-            if not ends and len(data) > self.limit_line:
-                raise BadHead("the request line is too long")
-        self.size += len(data)
-        if self.size > limits.HEAD_SIZE:
+        read = self._read = self._read + data if self._read else data
+        if len(read) > self.limit_line and not 0 <= read.find(b"\r\n") <= self.limit_line:
+            raise BadHead("the request line is too long")
+        if len(read) > limits.HEAD_SIZE:
             raise BadHead("the head is too long")
+        self._lines += data.count(b"\n")
+        if self._lines > self.limit_count + 2:  # the request line and, at the end, an empty one
+            raise BadHead("there are too many headers")
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             pass  # llhttp would stop here for another protocol; we go on in this one (RFC 9110, 7.8)
         except HttpParserError as error:
-            cause = error.__context__
-            raise BadHead(str(cause) if isinstance(cause, BadHead) else type(error).__name__) from None
+            raise BadHead(type(error).__name__) from None
 
     def _head(self) -> Head:
-        version = _VERSIONS.get(self._parser.get_http_version())
-        if version is None or not self._is_complete:
-            raise BadHead("the version is neither 1.0 nor 1.1")
-        method, target = self._parser.get_method(), self._target
-        if len(self._line) > self.limit_line:
-            raise BadHead("the request line is too long")
-        if self._line != b"%b %b HTTP/1.%d" % (method, target, version[1]):
-            raise BadHead("the request line has more than its three parts and a space between them")
-        if _TARGET.fullmatch(target) is None or method == b"CONNECT":
+        line, *lines = self._read[: -len(END)].decode("latin-1").split("\r\n")
+        method, _, rest = line.partition(" ")
+        target, _, protocol = rest.partition(" ")
+        version = _VERSIONS.get(protocol)
+        if version is None or not self._is_complete or method != self._parser.get_method().decode("ascii"):
+            raise BadHead(
+                "the request line is not a method, a target and HTTP/1.0 or 1.1 with a space between them"
+            )
+        if _TARGET.fullmatch(target) is None or method == "CONNECT":
             raise BadHead("the target is not a path")
-        head = Head(method.decode("ascii"), target, version, *self._headers())
+        head = Head(method, target, version, *self._headers(lines))
         head.keeps_alive = self._keeps_alive
-        _read_framing(head)
+        if head.names.framing:
+            _read_framing(head)
         return head
 
-    def _headers(self) -> tuple[_Names, Sequence[str]]:
+    def _headers(self, lines: Sequence[str]) -> tuple[_Names, Sequence[str]]:
         """Return the names and the values, each in their order: the names of most heads are those of one before."""
-        if not self._found:
+        if not lines:
             return _Names(), ()
-        names, values = zip(*self._found, strict=True)
-        if self.size > self.limit_field:
-            for name, value in self._found:
-                if name is None or len(name) + len(value) + 4 > self.limit_field:
-                    raise BadHead("a header is too long")
-        read = _names if self.size <= _USUAL_SIZE else _names.__wrapped__
-        return read(names), b"\n".join([value.rstrip(b" \t") for value in values]).decode("latin-1").split(
-            "\n"
-        )
+        size = len(self._read)
+        if size > self.limit_field and max(map(len, lines)) + 2 > self.limit_field:
+            raise BadHead("a header is too long")
+        names, _, values = zip(*map(str.partition, lines, repeat(":")), strict=True)
+        read = _names if size <= _USUAL_SIZE else _names.__wrapped__
+        return read(names), tuple(map(str.strip, values, repeat(" \t")))
 
 
 @lru_cache(maxsize=256)
-def _names(names: tuple[bytes, ...]) -> _Names:
+def _names(names: tuple[str, ...]) -> _Names:
     """Return names in lower case. Raises `BadHead` for what is no name, and for what came twice and may not."""
-    if any(name is None or _NAME.fullmatch(name) is None for name in names):
+    if not all(map(_NAME.fullmatch, names)):
         raise BadHead("a header's name has an underscore or no characters of a name")
-    lower = tuple(name.decode("ascii").lower() for name in names)
+    lower = tuple(map(str.lower, names))
     once = [name for name in lower if name in _ONCE]
     if len(set(once)) < len(once):
         raise BadHead("a header that may come once came twice")

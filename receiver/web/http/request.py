@@ -42,7 +42,7 @@ class IncomingRequest:
         self.head = head
         self.stream = stream
         self.method = head.method
-        self.target = head.target.decode("ascii")
+        self.target = head.target
         path, _, self.query = self.target.partition("?")
         self.path = unquote_to_bytes(path).decode("latin-1") if "%" in path else path
         self.is_genuine = self.is_replay = False

@@ -59,7 +59,7 @@ def ours(data, step=None):
     except (BadHead, OSError, ValueError):
         return REFUSED
     headers = tuple(zip(head.names.lower, head.values, strict=True))
-    return Read(head.method, head.target.decode("ascii"), headers, body)
+    return Read(head.method, head.target, headers, body)
 
 
 def configuration():
