@@ -37,7 +37,7 @@ def schema(databases: Sequence[str] | None = None, **_: object) -> list[CheckMes
     try:
         with connections[alias].cursor() as cursor:
             cursor.execute(_FIND, [f'"{place}".hookonce_version'])
-            found = "none"
+            found = None
             if cursor.fetchone() != (None,):
                 cursor.execute(_REVISION.format(place))
                 found = str(cursor.fetchone()[0])
@@ -48,14 +48,16 @@ def schema(databases: Sequence[str] | None = None, **_: object) -> list[CheckMes
                 id="hookonce.W005",
             )
         ]
-    if found != "none" and found >= schema_version.REVISION:
+    if found is None:
+        what, does = f"DATABASES['{alias}'] has no ledger in the schema {place} yet", "makes it"
+    elif found < schema_version.REVISION:
+        needed = schema_version.REVISION
+        what = f"the ledger in DATABASES['{alias}'] is at revision {found}, and this version needs {needed}"
+        does = "upgrades it"
+    else:
         return []
-    hint = (
-        "Run `manage.py migrate`, or `hookonce db upgrade`."  # a warning: `migrate` begins with these checks
-    )
-    needed = schema_version.REVISION
-    what = f"schema {place} of DATABASES['{alias}'] is at revision {found}; this version needs {needed}"
-    return [Warning(what, hint=hint, id="hookonce.W004")]
+    hint = f"`manage.py migrate` {does}, as `hookonce db upgrade` does."
+    return [Warning(what, hint=hint, id="hookonce.W004")]  # no error: `migrate` begins with these checks
 
 
 @register("hookonce")  # type: ignore[untyped-decorator]

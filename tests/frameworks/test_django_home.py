@@ -146,7 +146,8 @@ def test_check_of_a_database_without_ledger_names_the_command(empty):
     done = empty.run("manage.py", "check", "--database", "default", check=False)
 
     assert "hookonce.W004" in done.stderr
-    assert "is at revision none" in done.stderr
+    assert "DATABASES['default'] has no ledger in the schema hookonce yet" in done.stderr
+    assert "HINT: `manage.py migrate` makes it" in done.stderr
 
 
 def test_concurrency_that_cannot_be_is_refused(empty):

@@ -494,7 +494,7 @@ def test_plan_names_each_step_and_changes_nothing(empty_database, kind, steps):
 
     found = upgrade_plan.plan(empty_database)
 
-    assert (found.revision, found.reached) == ("none" if kind == "new" else kind, REVISION)
+    assert (found.revision, found.reached) == (None if kind == "new" else kind, REVISION)
     assert len(found.steps) == steps
     assert all(step.locks for step in found.steps)
     assert everything(empty_database) == before

@@ -67,7 +67,10 @@ def upgrade(*, only_plan: bool, finish: bool) -> None:
 
 
 def _tell(plan: upgrade_plan.UpgradePlan) -> None:
-    click.echo(f"the schema is at {plan.revision}; an upgrade would bring it to {plan.reached}")
+    if plan.revision is None:
+        click.echo(f"there is no ledger yet; an upgrade would make it, at revision {plan.reached}")
+    else:
+        click.echo(f"the schema is at {plan.revision}; an upgrade would bring it to {plan.reached}")
     for number, step in enumerate(plan.steps, 1):
         click.echo(f"{number}. {step.does}\n   locks: {step.locks}")
     if not plan.steps:

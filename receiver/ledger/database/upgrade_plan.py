@@ -33,16 +33,19 @@ class PlannedStep(NamedTuple):
 
 
 class UpgradePlan(NamedTuple):
-    """Where the schema is and where it would be, and the steps between; none where there is nothing to do."""
+    """Where the schema is and where it would be, and the steps between; none where there is nothing to do.
 
-    revision: str
+    `revision` is None where there is no ledger.
+    """
+
+    revision: str | None
     reached: str
     steps: list[PlannedStep]
 
     @property
     def takes_long(self) -> bool:
         """Whether events are to be copied, or tables moved: more than a matter of moments."""
-        return "" < self.revision.removesuffix("none") < migrate.FIRST_WITH_A_QUEUE
+        return self.revision is not None and self.revision < migrate.FIRST_WITH_A_QUEUE
 
 
 def plan(url: str, patience: Patience = migrate.USUAL_PATIENCE) -> UpgradePlan:
@@ -55,7 +58,7 @@ def plan(url: str, patience: Patience = migrate.USUAL_PATIENCE) -> UpgradePlan:
             former = migrate.former_place(driver, place)
             revision = migrate.current(connection, former or place)
             steps = _steps(driver, former or place, revision, patience, is_moved=former is not None)
-            return UpgradePlan(revision or "none", max(revision or "", schema_version.REVISION), steps)
+            return UpgradePlan(revision, max(revision or "", schema_version.REVISION), steps)
     finally:
         engine.dispose()
 
