@@ -13,13 +13,14 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock sbom audit release-check clean
+.PHONY: help demo test test-all vendors mutants dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock sbom audit release-check clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
 	@echo "make dev    the whole stack until Ctrl-C"
 	@echo "make test   all tests but what is long and rare, on real servers; LANE=pure for one lane"
 	@echo "make test-all   these, and what is long and rare"
+	@echo "make vendors  our samples before vendors' own verifiers from npm (a gigabyte, once; wants node)"
 	@echo "make mutants   whether the tests notice mistakes that are planted; goes on where it was stopped"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is, into docs/explanation/benchmarks.md (QUICK=1 for a look); make bench-growth, with"
@@ -46,6 +47,14 @@ test: $(INSTALLED)
 # There servers stay away for longer than any timeout.
 test-all: $(INSTALLED)
 	@STORY_OUTAGE_SECONDS=4 $(PY) -m pytest -q --numprocesses=auto --lane=pure --lane=servers --lane=alone --lane=long $(ARGS)
+
+vendors: .vendors/.installed $(INSTALLED)
+	@$(PY) -m pytest -q --lane=long tests/vendors $(ARGS)
+
+.vendors/.installed: tests/vendors/package.json
+	@mkdir -p .vendors && cp $< .vendors/
+	@npm install --prefix .vendors --ignore-scripts --omit=optional --legacy-peer-deps --no-audit --no-fund --loglevel=error
+	@touch $@
 
 mutants: $(INSTALLED)
 	@$(PY) -m tests.mutants $(ARGS)

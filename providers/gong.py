@@ -19,6 +19,7 @@ events = kit.one_event(
 )
 sender = kit.Sender(
     scheme=kit.Jwt(
+        prefix="Bearer ",
         algorithms=("RS256",),
         body_hash=("body_sha256", "hex"),
         url=("webhook_url", "plain"),

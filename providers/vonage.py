@@ -19,7 +19,11 @@ events = kit.one_event(
 )
 sender = kit.Sender(
     scheme=kit.Jwt(
-        issuers=("Vonage",), body_hash=("payload_hash", "hex"), needs=("iat",), max_age=kit.minutes(5)
+        prefix="Bearer ",
+        issuers=("Vonage",),
+        body_hash=("payload_hash", "hex"),
+        needs=("iat",),
+        max_age=kit.minutes(5),
     ),
     id_is_signed=True,
     retry_horizon=kit.days(1),

@@ -17,7 +17,7 @@ from hookonce.providers import Delivery
 from hookonce.providers.kit import FORM, SignOptions
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.samples import edits, files
-from hookonce.receiver.samples.envelopes import envelope
+from hookonce.receiver.samples.envelopes import envelope, signatures_of, words_of
 from hookonce.receiver.samples.files import Sample
 from hookonce.receiver.samples.fresh_ids import Id, replaced, reshaped
 from hookonce.receiver.samples.moved_times import moved, moved_text, seconds_since_written
@@ -76,11 +76,11 @@ class Document:
 
     def delivery(self, secret: str, now: datetime, url: str) -> Delivery:
         """Return what the sender would send, signed with `secret`. Raises: ValueError for an unusable secret."""
-        besides = envelope(self.provider.name, self.type, self.event_id, self.body, self.at) | dict(
-            self.headers
-        )
+        body = self.encoded()
+        words = words_of(self.type, self.event_id, self.at) | signatures_of(body, secret)
+        besides = envelope(self.provider.name, self.body, words) | dict(self.headers)
         said = SignOptions(event_id=self.event_id, type=self.type, url=url, method="POST", headers=besides)
-        made = self.provider.delivery(self.encoded(), secret, now, **said)
+        made = self.provider.delivery(body, secret, now, **said)
         return replace(made, headers={**besides, **made.headers, **self.headers})
 
     def _by_path(self) -> None:

@@ -90,6 +90,17 @@ def test_vendors_verifier_takes_every_sample(verifier):
     assert {kind for kind, is_taken in told.items() if not is_taken} == set()
 
 
+@pytest.mark.parametrize("kind", files.types("github"))
+def test_older_signature_of_github_is_right_too(kind):
+    now = datetime.now(UTC)
+    sent = documents.fresh(load("github"), kind, now).delivery("a secret", now, URL)
+    sansio = oracle("gidgethub.sansio")
+
+    sansio.validate_event(sent.body, signature=sent.headers["x-hub-signature"], secret="a secret")
+    with pytest.raises(sansio.ValidationFailure):
+        sansio.validate_event(sent.body + b" ", signature=sent.headers["x-hub-signature"], secret="a secret")
+
+
 @for_each(OF_THE_FAMILY)
 def test_verifier_of_standard_webhooks_takes_every_sample(name):
     verifier = Verifier(name, standard, WHSEC)

@@ -1,10 +1,10 @@
 """Vendors' own verifiers, live: what we sign as a sender they take, and once it is changed they refuse it as we do.
 
 A verifier here is a function of what was sent and of the secret, which says whether the SDK takes it. Senders whose
-SDKs sign too, or are put to more than this, are in test_oracles.py and test_oracles_that_verify.py. Left out, with
-frozen deliveries that say which verifier took them: what is on npm only, what pins a library that we run with
-(line-bot-sdk, python-dateutil 2), what installs a package `tests` of its own, which hides ours (paddle-python-sdk), and
-what is larger than 25 MB installed (elevenlabs, hubspot-api-client, openai, squareup, telnyx, twilio).
+SDKs sign too, or are put to more than this, are in test_oracles.py and test_oracles_that_verify.py. Left
+out: what pins a library that we run with (line-bot-sdk, python-dateutil 2), what installs a package `tests` of its own,
+which hides ours (paddle-python-sdk), and what is larger than 25 MB installed (elevenlabs, hubspot-api-client, openai,
+squareup, telnyx, twilio). All of these have a twin on npm, which tests/vendors asks.
 """
 
 import json

@@ -98,6 +98,21 @@ def test_sample_of_shopify_has_what_its_own_library_asks_for():
     assert again.headers["x-shopify-event-id"] != delivery.headers["x-shopify-event-id"]
 
 
+@for_each(("gong", "vonage"))
+def test_token_is_sent_as_its_sender_sends_it(name):
+    for case in accounts(name):
+        _, delivery, _ = taken_in(case, files.types(name)[0])
+
+        assert delivery.headers["authorization"].startswith("Bearer ")
+
+
+def test_header_that_speaks_of_two_places_has_both():
+    [case, *_] = accounts("travis_ci")
+    _, delivery, _ = taken_in(case, files.types("travis_ci")[0])
+
+    assert delivery.headers["travis-repo-slug"] == "example/parcels"
+
+
 def test_header_that_speaks_of_the_body_is_read_from_it():
     [case, *_] = accounts("amazon_sns")
     kind = files.types("amazon_sns")[0]

@@ -80,6 +80,7 @@ LONG_PLACES = (
     "http/test_all_attacks.py",
     "packages",
     "stories/long",
+    "vendors",
 )
 FIRST_PLACES = (
     "stories/long",

@@ -77,6 +77,7 @@ def jwt_scheme(given: Options) -> Jwt:
     tolerance = given.seconds("tolerance", 300) if given.take("tolerance") is not None else None
     return Jwt(
         header=header,
+        prefix="Bearer " if where == "bearer" else "",
         field=field,
         detached=given.flag("detached"),
         algorithms=_algorithms(given),

@@ -53,6 +53,7 @@ class Jwt:
     """The scheme of a sender that puts a token into a header, signed with a secret or with its private key.
 
     header: where the token is; `Bearer` before it is passed over; the body is the token if empty
+    prefix: what the sender writes before the token: `Bearer ` or nothing
     field: the path of a JSON body at which the token is, with an empty `header`; nothing else in the body is proven
     detached: the token's payload is the body, which it leaves out; its header stands for its claims
     issuers: what `iss` may be; not looked at if empty
@@ -69,6 +70,7 @@ class Jwt:
     """
 
     header: str = "authorization"
+    prefix: Literal["Bearer ", ""] = ""
     field: str = ""
     detached: bool = False
     algorithms: tuple[Alg, ...] = ("HS256",)
@@ -200,8 +202,8 @@ class Jwt:
         key = jws.signing_key(secret, self.secret, self.algorithms[0])
         if self.detached:
             times = {name: claims[name] for name in self.needs}
-            return {self.header: jws.make_detached(body, key, self.algorithms[0], times)}
-        return {self.header: jws.make(claims, key, self.algorithms[0])}
+            return {self.header: self.prefix + jws.make_detached(body, key, self.algorithms[0], times)}
+        return {self.header: self.prefix + jws.make(claims, key, self.algorithms[0])}
 
     def deliver(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
         """Return a delivery whose body is, or holds, a token of what `body` says. Raises: ValueError as `sign` does."""

@@ -144,9 +144,11 @@ def _is_called_hmac(scheme: Mapping[str, Any]) -> bool:
 def _signed_token(delivery: Delivery, secret: str) -> tuple[dict[str, Any], jws.Token] | None:
     """Return where a signed token is, as arguments of `Jwt`, and the token."""
     for name, value in delivery.headers.items():
-        text = value[7:] if value[:7].lower() == "bearer " else value
+        prefix = "Bearer " if value[:7].lower() == "bearer " else ""
+        text = value[len(prefix) :]
         if (token := token_in(text, delivery.body)) and text != secret:
-            return {"header": name, **({} if token.claims is not token.header else {"detached": True})}, token
+            where = {"header": name} | ({"prefix": prefix} if prefix else {})
+            return where | ({"detached": True} if token.claims is token.header else {}), token
     text = delivery.body.decode("latin-1")
     if token := token_in(text):
         return {"header": ""}, token
