@@ -47,9 +47,9 @@ def begin(act: Callable[[Settings], object]) -> None:
         sys.exit(BAD_CONFIGURATION)
 
 
-def keep_lines(settings: Settings) -> None:
-    """Keep what handlers print and log in this process; before they are imported."""
-    log_capture.install(settings.run_logs, settings.handlers)
+def keep_lines(settings: Settings, modules: Sequence[str] = ()) -> None:
+    """Keep what handlers print and log in this process, before they are imported; a framework has its own `modules`."""
+    log_capture.install(settings.run_logs, [*settings.handlers, *modules])
 
 
 def handlers_here(settings: Settings) -> Registry:

@@ -6,7 +6,8 @@
 from collections.abc import Iterable
 from functools import partial
 
-from django.utils.module_loading import autodiscover_modules
+from django.apps import apps
+from django.utils.module_loading import autodiscover_modules, module_has_submodule
 
 from hookonce.django.coroutines import DjangoEventLoop
 from hookonce.jobs.attempts.attempt import MakeTransactions
@@ -16,6 +17,15 @@ from hookonce.receiver.config.server_urls import schema_of
 
 WEBHOOKS = "webhooks"
 """The module of an installed application that has its handlers."""
+
+
+def webhook_modules() -> list[str]:
+    """Return the names of these modules, which need not be imported yet."""
+    return [
+        f"{application.name}.{WEBHOOKS}"
+        for application in apps.get_app_configs()
+        if module_has_submodule(application.module, WEBHOOKS)
+    ]
 
 
 def import_webhooks() -> None:

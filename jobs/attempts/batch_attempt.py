@@ -36,6 +36,8 @@ from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.monitoring.log_capture import Lines
 
 log = logging.getLogger("hookonce.jobs.batches.batch_attempt")  # as filters know it
 
@@ -71,6 +73,7 @@ class BatchWork:
         self._batch = batch
         self._host = host
         self._began = time.monotonic()
+        self._lines: Lines | None = None
 
     @property
     def runs(self) -> Sequence[ClaimedRun]:
@@ -89,6 +92,7 @@ class BatchWork:
 
     def given(self, blocks: Blocks | None) -> object:
         """Return the events. Raises `_Unreadable`, which names all that have no body."""
+        self._lines = log_capture.begin()
         events: list[ReceivedEvent] = []
         errors: dict[int, BodyDropped | CannotDecrypt] = {}
         for run in self.runs:
@@ -112,10 +116,12 @@ class BatchWork:
     def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
         """End all runs as done, each with its result, and commit."""
         seal = self._host.shared.sealing.result
-        done = [
-            seal(run, AttemptResult(RunStatus.DONE, result))
-            for run, result in zip(self.runs, results, strict=True)
-        ]
+        done = self._logged(
+            [
+                seal(run, AttemptResult(RunStatus.DONE, result))
+                for run, result in zip(self.runs, results, strict=True)
+            ]
+        )
         also = self._host.shared.failure_rows.after_success(self.handler.name)
         transaction.end_batch(self.runs, done, timedelta(seconds=time.monotonic() - self._began), also)
 
@@ -157,6 +163,7 @@ class BatchWork:
                 delay=outcome.delay,
                 error=outcome.error,
                 committed=committed if self.marking.is_marked else None,
+                logged=self._logged,
             )
         except Kept:
             leave(self._host, self.runs)
@@ -177,6 +184,13 @@ class BatchWork:
     @property
     def _sources(self) -> AbstractSet[str]:
         return {run.event.source for run in self.runs}
+
+    def _logged(self, ends_of_runs: Sequence[AttemptResult]) -> Sequence[AttemptResult]:
+        """Add what the handler has written."""
+        if self._lines is None:
+            return ends_of_runs
+        log_capture.end()
+        return self._host.shared.sealing.batch_logs(self.runs, ends_of_runs, self._lines)
 
     def _outcome(self, error: BaseException) -> _Outcome:
         """Say what is to become of a batch by what its handler raised: of some of its events, or of all alike."""

@@ -1,7 +1,7 @@
 """What is kept of events and errors in the clear, and what is sealed; no SQL, no connection."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hookonce.jobs.attempts import endings
@@ -23,7 +23,7 @@ from hookonce.receiver.encryption import (
     traceback_context,
 )
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.results import lines_as_json
+from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.traceback_frames import Raised, Traceback
@@ -91,16 +91,31 @@ class Sealing:
 
     def logs(self, run: ClaimedRun, ending: AttemptResult, lines: Lines) -> AttemptResult:
         """Add what the handler wrote, masked; nothing of an event whose source keeps no bodies."""
+        return self.batch_logs([run], [ending], lines)[0]
+
+    def batch_logs(
+        self, runs: Sequence[ClaimedRun], endings: Sequence[AttemptResult], lines: Lines
+    ) -> list[AttemptResult]:
+        """Do so for a batch: its first event, by number, keeps the lines, and each other which that is."""
         found, left_out = lines.taken(self._cleaned)
-        if not found or not run.event.keep_body:
-            return ending
+        if not found or not all(run.event.keep_body for run in runs):
+            return [*endings]
+        first = min(run.event.id for run in runs)
+        kept, same = lines_as_json(found, left_out), batch_as_json(first)
         try:
-            sealed, key = self.keyring.encrypt(
-                lines_as_json(found, left_out), log_context(run.event.id, run.handler, run.cycle, run.attempt)
-            )
+            sealed = [
+                self.keyring.encrypt(
+                    kept if run.event.id == first else same,
+                    log_context(run.event.id, run.handler, run.cycle, run.attempt),
+                )
+                for run in runs
+            ]
         except KeyMissing:
-            return ending
-        return replace(ending, logs=sealed, logs_key=key)
+            return [*endings]
+        return [
+            replace(ending, logs=text, logs_key=key)
+            for ending, (text, key) in zip(endings, sealed, strict=True)
+        ]
 
     def said(self, error: BaseException) -> str:
         """Return what is kept of an error in the clear: where things are sealed, its class and place."""

@@ -146,7 +146,10 @@ class AttemptLog(ResponseModel):
     attempt: int
     lines: list[LogLine]
     left_out: int = Field(description="lines that were over the limits of an attempt")
-    unreadable: Ours | None = Field(description="why the lines can't be decrypted here; there are none then")
+    unreadable: Ours | None = Field(description="why the lines can't be read here; there are none then")
+    batch: Identifier | None = Field(
+        description="of lines of a batch: its first event, which keeps them; null with that, and where it was no batch"
+    )
 
 
 class Step(ResponseModel):

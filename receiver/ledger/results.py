@@ -45,7 +45,10 @@ class LogLine(NamedTuple):
 
 
 class AttemptLog(NamedTuple):
-    """The lines of one attempt; `left_out` more were over the limits, `unreadable` says why there are none here."""
+    """The lines of one attempt; `left_out` more were over the limits, `unreadable` says why there are none here.
+
+    Those of a batch are kept once, with its first event: `batch` is that event, in the logs of the others.
+    """
 
     handler: str
     cycle: int
@@ -53,6 +56,7 @@ class AttemptLog(NamedTuple):
     lines: Sequence[LogLine]
     left_out: int = 0
     unreadable: str | None = None
+    batch: int | None = None
 
     def as_mapping(self) -> dict[str, Any]:
         """Return it with the names of its fields, and of those of its lines."""
@@ -64,12 +68,20 @@ def lines_as_json(lines: Sequence[LogLine], left_out: int) -> bytes:
     return json.dumps([left_out, *lines], ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def batch_as_json(event: int) -> bytes:
+    """Write what the ledger keeps with the other events of a batch: the first one, whose row has the lines."""
+    return json.dumps({"batch": event}).encode()
+
+
 def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
-    """Return the lines of a row of `run_logs`, opened."""
+    """Return the lines of a row of `run_logs`, opened; of a batch's other events none, but which has them."""
     which = (row["handler"], row["cycle"], row["attempt"])
     try:
         text = keyring.open(row["lines"], row["key_id"], log_context(event, *which))
     except CannotDecrypt as error:
         return AttemptLog(*which, (), unreadable=str(error))
-    left_out, *lines = json.loads(text)
+    found = json.loads(text)
+    if isinstance(found, dict):
+        return AttemptLog(*which, (), batch=found["batch"])
+    left_out, *lines = found
     return AttemptLog(*which, [LogLine(*line) for line in lines], left_out)

@@ -25,6 +25,7 @@ from hookonce import on
 
 @on("stripe", "invoice.paid", name="credit")
 def credit(event, tx):
+    print("crediting", event.event_id)
     return {"paid": event.data["id"]}
 """
 
@@ -90,6 +91,16 @@ def test_dev_prints_a_line_per_delivery_and_per_run(dev):
         "stripe        done       invoice.paid  credit  (attempt 1)",
         "stripe        rejected   401  bad_signature  N ms",
     ]
+
+
+def test_what_a_handler_prints_is_shown_at_once_and_kept_with_its_run(dev):
+    dev.post("evt_told", dev.secret("stripe"))
+    dev.until("^crediting evt_told$")
+    dev.until("done .*credit")
+
+    shown = dev.run("events", "show", "evt_told")
+
+    assert re.search(r"^ +\d+ ms  stdout: crediting evt_told$", shown.stdout, re.MULTILINE), shown.stdout
 
 
 def test_commands_beside_dev_find_its_servers(dev):

@@ -1,5 +1,6 @@
 """`@on_batch` in Django: what its ORM writes commits with all runs of the batch, or with none."""
 
+import sys
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from hookonce.receiver.ledger.stats import batch_figures
 from tests.jobs.test_batches import names, on_batches, work_to_the_end
 from tests.support.django_project import entry
 from tests.support.inbox import inbox as plain_inbox
+from tests.support.kept_lines import keeping_lines
 
 __all__ = ["entry", "plain_inbox"]
 
@@ -41,18 +43,21 @@ def inbox(plain_inbox, entry):
 def test_writes_of_the_orm_commit_with_all_runs(inbox):
     def book(events, connection):
         write(events)
+        sys.stdout.write("booked\n")
         return [{"of": event.event_id} for event in events]
 
     on_batches(inbox, book)
     inbox.deliver(*names(3))
 
-    inbox.work()
+    with keeping_lines():
+        inbox.work()
 
     assert inbox.effects() == names(3)
     assert inbox.rows("SELECT result->>'of', status, attempts FROM hookonce.run_states ORDER BY 1") == [
         (name, "done", 1) for name in names(3)
     ]
     assert (inbox.rows(LEFT), inbox.rows(COUNTED)) == ([(0, 0)], [(1, 3, 0)])
+    assert inbox.rows("SELECT event FROM hookonce.run_logs ORDER BY id") == [(1,), (2,), (3,)]
 
 
 def test_one_event_that_fails_takes_no_other_along(inbox):

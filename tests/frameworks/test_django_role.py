@@ -1,5 +1,6 @@
 """Django's connection under a role that has no right on any table of the ledger."""
 
+import sys
 import uuid
 
 import psycopg
@@ -10,9 +11,11 @@ from psycopg import sql
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.ledger.database import roles
 from hookonce.receiver.ledger.database.roles import Task
+from hookonce.receiver.ledger.queries import events as event_queries
 from tests.jobs.test_batches import on_batches
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
+from tests.support.kept_lines import keeping_lines
 
 __all__ = ["entry", "plain_inbox"]
 
@@ -47,22 +50,30 @@ def write(event):
         cursor.execute("INSERT INTO effects (event) VALUES (%s)", [event.event_id])
 
 
+def lines_of(inbox, event):
+    found = event_queries.detail(inbox.connection, event, inbox.settings.keyring)
+    return [line.text for log in found.logs for line in log.lines]
+
+
 def test_run_ends_with_its_writes(inbox):
     def credit(event, connection):
         write(event)
+        sys.stdout.write(f"credited {event.event_id}\n")
         return {"by": connection.alias}
 
     inbox.on(credit)
     inbox.deliver("a", "b")
     inbox.deliver("c", keep_body=False)
 
-    while inbox.work():
-        pass
+    with keeping_lines():
+        while inbox.work():
+            pass
 
     assert inbox.effects() == ["a", "b", "c"]
     assert {row[2] for row in inbox.runs()} == {"done"}
     assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
     assert inbox.rows("SELECT count(*) FROM hookonce.bodies") == [(2,)]
+    assert [lines_of(inbox, event) for event in (1, 2, 3)] == [["credited a"], ["credited b"], []]
 
 
 @pytest.mark.parametrize("statement", NOT_A_HANDLERS)
@@ -131,3 +142,18 @@ def test_batch_ends_with_its_writes_or_not_at_all(inbox):
 
     assert inbox.effects() == ["a", "b", "c"]
     assert [row[2] for row in inbox.runs()] == ["done", "done", "done", "running", "running"]
+
+
+def test_lines_of_a_batch_are_shown_with_each_of_its_events(inbox):
+    def book(events, connection):
+        for event in events:
+            sys.stdout.write(f"booking {event.event_id}\n")
+
+    on_batches(inbox, book)
+    inbox.deliver("a", "b")
+
+    with keeping_lines():
+        inbox.work()
+
+    assert [row[2] for row in inbox.runs()] == ["done", "done"]
+    assert [lines_of(inbox, event) for event in (1, 2)] == [["booking a", "booking b"]] * 2

@@ -1,5 +1,6 @@
 """`manage.py hookonce_worker`: what it refuses, and that it works as it is started."""
 
+import json
 import signal
 
 import psycopg
@@ -175,6 +176,10 @@ def test_worker_books_and_stops_when_told(project, alias, options, cold):
 
     assert project.query("SELECT count(*), count(DISTINCT invoice) FROM shop_payment") == [(5, 5)]
     assert "booked in_1" in project.said
+    kept = project.query("SELECT convert_from(lines, 'UTF8') FROM hookonce.run_logs ORDER BY event")
+    assert [json.loads(lines)[1][1:] for (lines,) in kept] == [
+        ["info", "shop.webhooks", f"booking in_{number}"] for number in range(5)
+    ]
 
 
 def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, redis_url):

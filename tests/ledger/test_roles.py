@@ -29,7 +29,8 @@ INSERT INTO hookonce.claims (token, lease_until, events, places) VALUES (gen_ran
 """
 MARK = "SELECT hookonce.mark_run(%(event)s, %(n)s::smallint, %(token)s, 1)"
 END = """
-SELECT hookonce.end_run(%(event)s, %(n)s::smallint, %(token)s, %(xact_id)s, '1 ms'::interval, '{}', NULL, NULL)
+SELECT hookonce.end_run(%(event)s, %(n)s::smallint, %(token)s, %(xact_id)s, '1 ms'::interval, '{}', NULL, NULL,
+                        NULL, NULL)
 """
 OUTCOME = """
 INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) VALUES (1, 'h', 1, 'done', 1, now())

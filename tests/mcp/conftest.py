@@ -14,6 +14,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from hookonce.receiver.ledger import alerts, pauses, rejected
 from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.results import LogLine, lines_as_json
 from hookonce.receiver.ledger.store import store
 from tests.api.conftest import open_inbox
 from tests.support import desk
@@ -184,6 +185,16 @@ def seed(inbox, words):
                 connection.execute(
                     "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)",
                     [event, handler, attempts, words(error)],
+                )
+                connection.execute(
+                    "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines) "
+                    "SELECT id, %s, 1, %s, received_at, %s FROM hookonce.events WHERE id = %s",
+                    [
+                        handler,
+                        attempts,
+                        lines_as_json([LogLine(3, "info", "shop", words("crediting"))], 0),
+                        event,
+                    ],
                 )
 
     account = words("acct_1")

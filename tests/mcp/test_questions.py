@@ -133,6 +133,13 @@ def test_event_is_found_by_whatever_names_it(named, agent):
     assert agent.look(f"hookonce://events/{named}/body").said == {"body": '{"id": "evt_6"}'}
 
 
+def test_what_a_handler_logged_is_told_as_words_of_others(agent):
+    event = agent.call("get_event", event=6)
+
+    assert event.said["logs[0].lines[0].text"] == "crediting"
+    assert event.known["logs"][0]["lines"][0]["at"] == 3
+
+
 def test_sources_are_resources(agent):
     every = [source["name"] for source in agent.look("hookonce://sources").known["data"]]
 

@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 def book(event, connection):
     """Book a payment: it is committed together with the event's `done`."""
     invoice = event.data["data"]["object"]
+    log.info("booking %s", invoice["id"])
     payment = Payment.objects.create(invoice=invoice["id"], cents=invoice["amount_paid"])
     transaction.on_commit(lambda: log.warning("booked %s", payment.invoice))
     return {"payment": payment.pk}

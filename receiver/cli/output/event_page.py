@@ -123,7 +123,8 @@ def _logs(logs: Sequence[AttemptLog]) -> Iterator[str]:
     yield "\n" + _heading("logs")
     for log in logs:
         more = f", {log.left_out} more lines over the limit" if log.left_out else ""
-        yield f"  attempt {log.attempt} of {clean(log.handler)}, cycle {log.cycle}{more}"
+        batch = f", in a batch with event {log.batch}" if log.batch else ""
+        yield f"  attempt {log.attempt} of {clean(log.handler)}, cycle {log.cycle}{batch}{more}"
         if log.unreadable:
             yield f"    {clean(log.unreadable)}"
         for line in log.lines:

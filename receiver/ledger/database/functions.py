@@ -54,7 +54,8 @@ END $body$"""  # noqa: S608  a constant
 # of the last run; ends of siblings take turns for that.
 _END_RUN = f"""
 CREATE OR REPLACE FUNCTION hookonce.end_run(of_event bigint, of_n smallint, of_token uuid, xact_id text, took interval,
-                                            of_result text, of_sealed bytea, of_key text) RETURNS void
+                                            of_result text, of_sealed bytea, of_key text, logs bytea, logs_key text)
+RETURNS void
 {_HEAD} AS $body$
 DECLARE arrived timestamptz := (SELECT received_at FROM hookonce.events WHERE id = of_event AND NOT keep_body);
 BEGIN
@@ -66,7 +67,10 @@ BEGIN
     END IF;
     WITH gone AS (
         DELETE FROM hookonce.queue q WHERE q.event = of_event AND q.n = of_n AND q.token = of_token
-        RETURNING q.event, q.handler, q.cycle, q.attempts
+        RETURNING q.event, q.handler, q.cycle, q.attempts, q.received_at
+    ), logged AS (
+        INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
+        SELECT event, handler, cycle, attempts + 1, received_at, logs, logs_key FROM gone WHERE logs IS NOT NULL
     )
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
                                key_id)
@@ -96,5 +100,6 @@ MAKE_PARTITION = Function("hookonce.make_partition(date)", _MAKE_PARTITION.strip
 DROP_PARTITION = Function("hookonce.drop_partition(date)", _DROP_PARTITION.strip())
 MARK_RUN = Function("hookonce.mark_run(bigint, smallint, uuid, bigint)", _MARK_RUN.strip())
 END_RUN = Function(
-    "hookonce.end_run(bigint, smallint, uuid, text, interval, text, bytea, text)", _END_RUN.strip()
+    "hookonce.end_run(bigint, smallint, uuid, text, interval, text, bytea, text, bytea, text)",
+    _END_RUN.strip(),
 )

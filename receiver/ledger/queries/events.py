@@ -154,14 +154,25 @@ MAX_LOGS = 200
 """Attempts of an event whose lines are read, the newest."""
 
 _LOGS = """
-SELECT handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
+SELECT id, handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
+"""
+
+# The row of a batch's first event is the last one of its before those of the others.
+_LOGS_OF_BATCHES = """
+SELECT t.other, found.* FROM unnest(%s::bigint[], %s::bigint[]) AS t (first, other) CROSS JOIN LATERAL (
+    SELECT l.handler, l.cycle, l.attempt, l.lines, l.key_id FROM hookonce.run_logs l
+    WHERE l.event = t.first AND l.id < t.other
+          AND l.handler = (SELECT handler FROM hookonce.run_logs WHERE id = t.other)
+    ORDER BY l.id DESC LIMIT 1
+) AS found
 """
 
 MAX_LOGS_AS_IT_GOES_ON = 64_000
 """Bytes of the newest logs of an event's handlers after which no other is read."""
 
 _LOGS_AS_IT_GOES_ON = f"""
-SELECT handler, cycle, attempt, key_id, CASE WHEN age = 1 AND before < {MAX_LOGS_AS_IT_GOES_ON} THEN lines END AS lines
+SELECT id, handler, cycle, attempt, key_id,
+       CASE WHEN age = 1 AND before < {MAX_LOGS_AS_IT_GOES_ON} THEN lines END AS lines
 FROM (SELECT *, sum(bytes) FILTER (WHERE age = 1) OVER (ORDER BY id DESC) - bytes AS before
       FROM (SELECT *, octet_length(lines) AS bytes, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age
             FROM hookonce.run_logs WHERE event = %s) AS l) AS l
@@ -237,10 +248,9 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         done = steps.of_event(connection, event, keyring)
         with connection.cursor(row_factory=dict_row) as cursor:
-            written = cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall()
+            logs = _logs(cursor, keyring, event, cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall())
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
         (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
-    logs = [opened_log(keyring, event, row) for row in reversed(written)]
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
     return Detail(
@@ -263,17 +273,34 @@ def detail_as_it_goes_on(connection: psycopg.Connection, event: int, keyring: Ke
             runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
             failures = cursor.execute(_FAILURES_AS_IT_GOES_ON.encode(), [event]).fetchall()
             written = cursor.execute(_LOGS_AS_IT_GOES_ON.encode(), [event, MAX_LOGS]).fetchall()
+            logs = _logs(cursor, keyring, event, written)
         done = steps.of_event(connection, event, keyring)
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    unread, logs = set(), []
-    for each in reversed(written):
-        which = each["handler"], each["cycle"], each["attempt"]
-        if each["lines"] is None:
-            unread.add(which)
-            logs.append(AttemptLog(*which, ()))
-        else:
-            logs.append(opened_log(keyring, event, each))
+    unread = {(row["handler"], row["cycle"], row["attempt"]) for row in written if row["lines"] is None}
     return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
+
+
+def _logs(
+    cursor: psycopg.Cursor[dict[str, Any]], keyring: Keyring, event: int, rows: list[dict[str, Any]]
+) -> list[AttemptLog]:
+    """Open what was logged, the oldest first; the lines of a batch are read where its first event has them."""
+    logs = {
+        row["id"]: AttemptLog(row["handler"], row["cycle"], row["attempt"], ())
+        if row["lines"] is None
+        else opened_log(keyring, event, row)
+        for row in reversed(rows)
+    }
+    firsts = {number: log.batch for number, log in logs.items() if log.batch is not None}
+    found: dict[int, AttemptLog] = {}
+    if firsts:
+        others = cursor.execute(_LOGS_OF_BATCHES, [[*firsts.values()], [*firsts]]).fetchall()
+        found = {row["other"]: opened_log(keyring, firsts[row["other"]], row) for row in others}
+    for number, first in firsts.items():
+        kept = found.get(number) or AttemptLog("", 0, 0, (), unreadable=f"they went with event {first}")
+        logs[number] = logs[number]._replace(
+            lines=kept.lines, left_out=kept.left_out, unreadable=kept.unreadable
+        )
+    return [*logs.values()]
 
 
 def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:

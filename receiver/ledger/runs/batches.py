@@ -8,7 +8,7 @@ Lock order: a row of `claims`, then rows of the queue.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
@@ -63,12 +63,14 @@ def take_apart(  # noqa: PLR0913  by keyword
     delay: timedelta = timedelta(0),
     error: str | None = None,
     committed: AttemptResult | None = None,
+    logged: Callable[[Sequence[AttemptResult]], Sequence[AttemptResult]] = list,
 ) -> Apart:
     """Let go of a batch that did not succeed, and commit; return what came of it. The connection is idle.
 
     `parts`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
     that are known. All others are due after `delay`, and charged with nothing. With `committed` it is asked whether the
-    handler has committed by itself: then this is how all of them end.
+    handler has committed by itself: then this is how all of them end. `logged` adds what the handler wrote to the ends
+    of its runs, in their order.
     """
     found: list[object] = []
     marked = Marked.of_batch(batch.runs)
@@ -81,10 +83,11 @@ def take_apart(  # noqa: PLR0913  by keyword
             return Apart.LOST
         if has_committed and committed is not None:
             marks.delete(connection, marked)
-            ends.fail(connection, batch.runs, [committed] * len(batch.runs))
+            ends.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
         else:
             known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
-            if not ends.fail(connection, batch.runs, [known.get(run.event.id, rest) for run in batch.runs]):
+            ended = logged([known.get(run.event.id, rest) for run in batch.runs])
+            if not ends.fail(connection, batch.runs, ended):
                 return Apart.LOST  # they have ended, and what failed came after that
             batch_parts.write(connection, batch.handler, parts, error)
         reach("batch.apart")

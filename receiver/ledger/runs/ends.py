@@ -100,12 +100,17 @@ _ONE = (
     "%(result)s::text::json, %(sealed)s::bytea, %(key)s::text",
 )
 _END_ONE = _ending(*_ONE)
-_END_LOGGED = _ending(
-    *_ONE,
-    """, logged AS (
+_LOGGED = """, logged AS (
     INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
-    SELECT event, handler, cycle, attempts + 1, received_at, %(logs)s::bytea, %(logs_key)s::text FROM gone
-)""",
+    SELECT gone.event, handler, cycle, attempts + 1, received_at, {lines} FROM gone {of}
+)"""
+_END_LOGGED = _ending(*_ONE, _LOGGED.format(lines="%(logs)s::bytea, %(logs_key)s::text", of=""))
+# The first event's row has the lines, and comes first (`receiver.ledger.queries.events`).
+_MANY_LOGGED = _LOGGED.format(
+    lines="logs, logs_key",
+    of="""JOIN unnest(%(events)s::bigint[], %(places)s::smallint[], %(logs)s::bytea[], %(logs_keys)s::text[])
+    AS l (of_event, of_n, logs, logs_key) ON gone.event = of_event AND gone.n = of_n
+    WHERE logs IS NOT NULL ORDER BY gone.event""",
 )
 _MANY = (
     """unnest(%(events)s::bigint[], %(places)s::smallint[], %(results)s::text[], %(sealed)s::bytea[], %(keys)s::text[])
@@ -114,10 +119,11 @@ _MANY = (
     WHERE q.event = t.event AND q.n = t.n""",
     "t.result::json, t.sealed, t.key",
 )
-_END_MANY_WITHIN = _ending(*_MANY)
+_END_MANY_WITHIN = _ending(*_MANY, _MANY_LOGGED)
 # With the batch's claim, and what it counts for.
 _END_MANY = _ending(
     *_MANY,
+    _MANY_LOGGED,
     """, claim AS (
     DELETE FROM hookonce.claims WHERE token = %(token)s
 ), counted AS (
@@ -179,6 +185,7 @@ WITH mine AS MATERIALIZED (
 ), logged AS (
     INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
     SELECT event, handler, cycle, attempts + 1, received_at, logs, logs_key FROM verdict WHERE logs IS NOT NULL
+    ORDER BY event, n
 )
 SELECT event, n, is_dead FROM verdict
 """  # noqa: S608  constants
@@ -478,6 +485,8 @@ def _many_ended(
         "results": [_json(each.result) for each in endings],
         "sealed": [each.sealed_result for each in endings],
         "keys": [each.key_id for each in endings],
+        "logs": [each.logs for each in endings],
+        "logs_keys": [each.logs_key for each in endings],
         "took": took,
         "xact_id": xact_id,
     }

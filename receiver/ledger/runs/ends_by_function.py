@@ -26,7 +26,8 @@ SELECT has_function_privilege(to_regprocedure('{functions.END_RUN.signature}'), 
 _MARK = "SELECT hookonce.mark_run(%(event)s::bigint, %(n)s::smallint, %(token)s::uuid, %(lock)s::bigint)"
 _END = """
 SELECT hookonce.end_run(%(event)s::bigint, %(n)s::smallint, %(token)s::uuid, %(xact_id)s::text, %(took)s::interval,
-                        %(result)s::text, %(sealed)s::bytea, %(key)s::text)
+                        %(result)s::text, %(sealed)s::bytea, %(key)s::text, %(logs)s::bytea,
+                        %(logs_key)s::text)
 """
 
 
@@ -67,7 +68,10 @@ def end_many_within(
     xact_id: str,
 ) -> None:
     """End all runs of a batch as done, as `ends.end_many_within`. Raises `LeaseLost`."""
-    _end(cursor, [*zip(runs, endings, strict=True)], took, xact_id, partial(ends.lost_batch, runs))
+    in_order = sorted(
+        zip(runs, endings, strict=True), key=lambda each: each[0].event.id
+    )  # as `ends` logs them
+    _end(cursor, in_order, took, xact_id, partial(ends.lost_batch, runs))
     reach("batch.ended")
 
 
@@ -92,6 +96,8 @@ def _end(
             "result": None if ending.result is None else json.dumps(ending.result),
             "sealed": ending.sealed_result,
             "key": None if ending.sealed_result is None else ending.key_id,
+            "logs": ending.logs,
+            "logs_key": ending.logs_key,
         }
         try:
             cursor.execute(_END, values)

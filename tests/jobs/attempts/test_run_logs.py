@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hookonce import RetryLater
+from hookonce import GiveUp, RetryLater
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.kept_lines import keeping_lines
@@ -27,9 +28,20 @@ def keeps_lines():
         yield
 
 
-def logs(inbox):
-    found = events.detail(inbox.connection, 1, inbox.settings.keyring)
+def logs(inbox, event=1):
+    found = events.detail(inbox.connection, event, inbox.settings.keyring)
     return [(each.cycle, each.attempt, [line.text for line in each.lines]) for each in found.logs]
+
+
+def shared_logs(inbox, event):
+    """The lines of an event's batches, as its page has them at its end and as it goes on, each with the first event."""
+    keyring = inbox.settings.keyring
+    ways = [look(inbox.connection, event, keyring) for look in (events.detail, events.detail_as_it_goes_on)]
+    whole, going_on = (
+        [(each.batch, [line.text for line in each.lines]) for each in way.logs] for way in ways
+    )
+    assert going_on[-1:] == whole[-1:]
+    return whole
 
 
 def test_each_attempt_keeps_what_its_handler_logged(inbox, keeps_lines):  # noqa: ARG001
@@ -119,3 +131,70 @@ def test_source_that_keeps_no_bodies_keeps_no_lines(inbox, keeps_lines):  # noqa
 
     assert inbox.rows("SELECT status FROM hookonce.run_states") == [("done",)]
     assert logs(inbox) == []
+
+
+def telling(events, tx):  # noqa: ARG001
+    for event in events:
+        log.info("crediting %s", event.event_id)
+
+
+def on_batches(inbox, handler):
+    inbox.on(handler, batch=BatchSize(10, timedelta(0)))
+
+
+@pytest.mark.parametrize("keys", [(), (bytes(32),)], ids=["open", "sealed"])
+def test_lines_of_a_batch_are_kept_once_and_shown_with_each_of_its_events(inbox, keys, keeps_lines):  # noqa: ARG001
+    inbox.settings = replace(inbox.settings, keyring=Keyring(keys))
+    on_batches(inbox, telling)
+    store(inbox.connection, [sealed(new_event(name), inbox.settings.keyring) for name in "abc"])
+
+    inbox.work()
+
+    lines = ["crediting a", "crediting b", "crediting c"]
+    assert [shared_logs(inbox, event) for event in (1, 2, 3)] == [
+        [(None, lines)],
+        [(1, lines)],
+        [(1, lines)],
+    ]
+    assert inbox.rows(
+        "SELECT count(*) FILTER (WHERE octet_length(lines) > 60), count(*) FROM hookonce.run_logs"
+    ) == [(1, 3)]
+
+
+def test_each_half_of_a_batch_that_fails_keeps_what_it_wrote(inbox, keeps_lines):  # noqa: ARG001
+    def handler(events, tx):
+        telling(events, tx)
+        if any(event.event_id == "c" for event in events):
+            raise GiveUp("no")
+
+    on_batches(inbox, handler)
+    inbox.deliver("a", "b", "c", "d")
+
+    while inbox.work():
+        pass
+
+    every = ["crediting a", "crediting b", "crediting c", "crediting d"]
+    assert shared_logs(inbox, 2) == [(1, every), (1, every[:2])]
+    assert shared_logs(inbox, 4) == [(1, every), (3, every[2:]), (None, every[3:])]
+
+
+def test_page_says_where_the_lines_of_a_batch_went(inbox, keeps_lines):  # noqa: ARG001
+    on_batches(inbox, telling)
+    inbox.deliver("a", "b")
+    inbox.work()
+    inbox.connection.execute("DELETE FROM hookonce.run_logs WHERE event = 1")
+
+    (found,) = events.detail(inbox.connection, 2, inbox.settings.keyring).logs
+
+    assert (found.lines, found.unreadable) == ((), "they went with event 1")
+
+
+def test_batch_with_an_event_whose_source_keeps_no_bodies_keeps_no_lines(inbox, keeps_lines):  # noqa: ARG001
+    on_batches(inbox, telling)
+    inbox.deliver("a", "b")
+    inbox.connection.execute("UPDATE hookonce.events SET keep_body = false WHERE id = 1")
+
+    inbox.work()
+
+    assert [row[2] for row in inbox.runs()] == ["done", "done"]
+    assert logs(inbox) == logs(inbox, 2) == []

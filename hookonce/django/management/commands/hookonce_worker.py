@@ -9,8 +9,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from hookonce.django.ledger import ledger_alias, require_shared
-from hookonce.django.worker import WEBHOOKS, import_webhooks, require_fitting, transactions_on
+from hookonce.django.worker import (
+    WEBHOOKS,
+    import_webhooks,
+    require_fitting,
+    transactions_on,
+    webhook_modules,
+)
 from hookonce.jobs import cli
+from hookonce.jobs.children import keep_lines
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Registry
 from hookonce.receiver.cli.output.exits import exits
@@ -43,7 +50,7 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
         """Work; exit 78 if configuration, handlers or schema are not right."""
         with exits():
             alias = options["database"] or ledger_alias()
-            settings, registry = _ready(alias)
+            settings, registry = _ready(alias, is_worker=options["alone"] or options["suspects"])
             _require_possible(options["concurrency"])
             cli.work_by(
                 settings,
@@ -61,9 +68,12 @@ def _require_possible(concurrency: int | None) -> None:
         raise CommandError(f"--concurrency {concurrency}: expected 1 to {MAX_CONCURRENCY}")
 
 
-def _ready(alias: str) -> tuple[Settings, Registry]:
+def _ready(alias: str, *, is_worker: bool) -> tuple[Settings, Registry]:
+    """Return the configuration and the handlers; `is_worker`: this process is to run them."""
     settings = cli.ready()
     require_shared(alias, settings.database_url)
+    if is_worker:
+        keep_lines(settings, webhook_modules())
     import_webhooks()
     registry = handlers_of(settings)
     require_fitting(registry)
