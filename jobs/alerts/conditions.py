@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from hookonce.jobs.alerts import missing_deliveries
-from hookonce.receiver.config.alerts import ALERTS_SOURCE, Rate
+from hookonce.receiver.config.alerts import ALERTS_SOURCE, Alerts, Rate
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
@@ -20,6 +20,7 @@ Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
 
 FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+_OF_ISSUES = _NEW, _REOPENED = ("new_issue", "reopened_issue")
 _NAMED = 3
 """Issues that an alert names at most."""
 LAG = timedelta(minutes=2)
@@ -35,7 +36,7 @@ def ledger_conditions(
 ) -> Condition:
     """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
     chosen = settings.alerts
-    found: Condition = {}
+    found = _issues(connection, chosen, known)
     if chosen.signature_failures:
         found |= _failures(connection, chosen.signature_failures)
     if chosen.dead_runs:
@@ -68,6 +69,25 @@ def _failures(connection: psycopg.Connection, rate: Rate) -> Condition:
         for source, number in source_activity.recent(connection, rate.within, FAILURES).items()
         if number >= rate.number
     }
+
+
+def _issues(
+    connection: psycopg.Connection, chosen: Alerts, known: Mapping[tuple[str, str], Alert]
+) -> Condition:
+    """Tell of issues until a person has said something of them, or they have not failed for a day."""
+    found: Condition = {}
+    if not chosen.issues:
+        return found
+    for issue in issues.raised(connection, [name for kind, name in known if kind in _OF_ISSUES]):
+        kind, how = (
+            (_REOPENED, "failed again, though it was fixed") if issue.is_reopened else (_NEW, "is new")
+        )
+        release = f" on release {issue.release}" if issue.release else ""
+        found[kind, issue.id] = (
+            f"{issue.title} in {issue.handler} {how}{release}; see it with `hookonce issues show {issue.id}`, "
+            f"then `hookonce issues fix {issue.id}` or `hookonce issues ignore {issue.id} --for 7d`"
+        )
+    return found
 
 
 def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:

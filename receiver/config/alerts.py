@@ -66,6 +66,9 @@ class AlertsTable(BaseModel):
     signature_failures: _Rate = Field(
         default=_FAILURES, description="deliveries of a source that failed verification; `off` for never"
     )
+    issues: bool = Field(
+        default=True, description="tell of an issue that is new, and of a fixed one that failed again"
+    )
     dead_runs: _Rate = Field(default=_DEAD, description="events of a source that died; `off` for never")
     oldest_due: _Span = Field(
         default=timedelta(minutes=5), description="how long an event may be due; `off` for never"
@@ -108,6 +111,7 @@ class Alerts:
     are_sent: bool = False
     learn: bool = True
     signature_failures: Rate | None = _FAILURES
+    issues: bool = True
     dead_runs: Rate | None = _DEAD
     oldest_due: timedelta | None = timedelta(minutes=5)
     retried_for: timedelta | None = timedelta(days=1)
@@ -135,6 +139,7 @@ def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[s
         are_sent=bool(table.urls),
         learn=table.learn,
         signature_failures=table.signature_failures,
+        issues=table.issues,
         dead_runs=table.dead_runs,
         oldest_due=table.oldest_due,
         retried_for=table.retried_for,

@@ -38,6 +38,8 @@ _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the 
 
 def alert_link(alert: Alert | ShownAlert) -> tuple[str, str]:
     """Return an address and what to do there."""
+    if alert.kind in {"new_issue", "reopened_issue"}:
+        return url_for("admin.issue", number=alert.subject), "See its error and code, fix it or ignore it"
     if alert.kind == "source_silent":
         return url_for("admin.source", name=alert.subject), "See the source, check the URL at its sender"
     way = _WAYS.get(alert.kind, _ELSEWHERE)

@@ -38,7 +38,7 @@ class AlertsQuery(Paged):
 
 
 class Alert(ResponseModel):
-    """One trouble; `subject` is a source or a server, empty for the inbox as a whole."""
+    """One trouble; `subject` is a source, a handler, an issue or a server, empty for the inbox as a whole."""
 
     id: Identifier
     kind: Ours

@@ -15,7 +15,7 @@ ENDED_ALERTS_TTL = timedelta(days=90)
 
 
 class Alert(NamedTuple):
-    """One trouble; `subject` is a source, a handler (`breaker_open`) or a server, '' for the inbox as a whole."""
+    """One trouble; `subject` is a source, a handler, an issue or a server, '' for the inbox as a whole."""
 
     id: int
     kind: str

@@ -10,19 +10,24 @@ An issue that is fixed opens itself where a release fails that came after the la
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
 
+from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
 
 MAX_LISTED = 200
 """Issues that are listed at most."""
+MAX_RAISED = 50
+"""Issues of which there are alerts at once, at most."""
+NEWS = timedelta(days=1)
+"""How long it is news that an issue is there, and how long after its last failure it is a trouble of now."""
 
 
 class IssueState(StrEnum):
@@ -63,6 +68,16 @@ class IssueRow:
     event: int | None
     failures: int
     dead: int
+
+
+class RaisedIssue(NamedTuple):
+    """An issue that a person should hear of: it is new, or was fixed and failed again (`is_reopened`)."""
+
+    id: str
+    handler: str
+    title: str
+    release: str | None
+    is_reopened: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +135,16 @@ FROM (
 _OCCURRENCES = """
 SELECT event, attempt, failed_at, release FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT %s
 """
+# Alerts are events whose handlers may fail too, and would make others.
+_RAISED = f"""
+SELECT i.id, i.handler, i.title, nullif(f.release, ''), i.reopened_at IS NOT NULL
+FROM hookonce.issues i CROSS JOIN LATERAL (SELECT failed_at, release FROM hookonce.failures
+                                           WHERE issue = i.id ORDER BY id DESC LIMIT 1) AS f
+WHERE {_STATE} = '{IssueState.OPEN}' AND f.failed_at > now() - %(news)s::interval
+      AND (coalesce(i.reopened_at, i.first_seen) > now() - %(news)s::interval OR i.id = ANY(%(known)s))
+      AND NOT starts_with(i.handler, '{ALERTS_SOURCE}.')
+ORDER BY i.id = ANY(%(known)s) DESC, coalesce(i.reopened_at, i.first_seen) DESC, i.id LIMIT {MAX_RAISED}
+"""  # noqa: S608  constants
 _MARK: Final[Mapping[IssueState, str]] = {
     IssueState.OPEN: "fixed_after = NULL, ignored_until = NULL",
     # Of a release that nobody has announced nothing is known but that it has failed.
@@ -178,6 +203,12 @@ def count_open(connection: psycopg.Connection) -> int:
     """Count the issues that are open."""
     row = connection.execute(_OPEN.encode()).fetchone()
     return int(row[0]) if row else 0
+
+
+def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
+    """Return the open issues that came or came again within `NEWS`, and those `known` that still fail."""
+    rows = connection.execute(_RAISED.encode(), {"news": NEWS, "known": list(known)})
+    return [RaisedIssue(*row) for row in rows]
 
 
 def mark(

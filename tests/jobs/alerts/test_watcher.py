@@ -1,7 +1,7 @@
 import os
 import threading
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
@@ -12,9 +12,12 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay.events import replay
+from hookonce.receiver.ledger.stats import issues
+from hookonce.receiver.ledger.stats.issues import IssueState
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
+from tests.support.issues import ID, die_of
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
 
@@ -100,6 +103,13 @@ def told(connection):
     return connection.execute(
         "SELECT type FROM hookonce.event_states WHERE source = 'hookonce' ORDER BY id"
     ).fetchall()
+
+
+def look(watch, connection):
+    """Have it look again; return what is open then of issues."""
+    look_again(connection)
+    watch.evaluate(connection)
+    return [label for label in is_open(connection) if label[0].endswith("_issue")]
 
 
 def test_watch_finds_nothing_wrong_with_a_quiet_inbox(watch, connection):
@@ -438,3 +448,58 @@ def test_watch_resolves_an_alert_that_a_clock_which_was_ahead_has_raised(watch, 
     watch.evaluate(connection)
 
     assert is_open(connection) == []
+
+
+def test_watch_tells_of_an_issue_that_is_new_and_of_a_fixed_one_that_fails_again(watch, connection):
+    die_of(connection, "a")
+    looks = [look(watch, connection)]
+    (first,) = alerts.open_alerts(connection)
+    issues.mark(connection, ID, IssueState.FIXED, "me")
+    looks.append(look(watch, connection))
+    die_of(connection, "b")
+    looks.append(look(watch, connection))
+    die_of(connection, "c", release="v2")
+    looks.append(look(watch, connection))
+    again = next(alert for alert in alerts.open_alerts(connection) if alert.kind == "reopened_issue")
+    issues.mark(connection, ID, IssueState.IGNORED, "me", datetime.now(UTC) + timedelta(days=1))
+    looks.append(look(watch, connection))
+
+    assert looks == [[("new_issue", ID)], [], [], [("reopened_issue", ID)], []]
+    assert first.detail.startswith(
+        f"ValueError (shop/handlers.py:12) in shop.credit is new on release v1; see it with `hookonce issues show {ID}`"
+    )
+    assert "in shop.credit failed again, though it was fixed on release v2; " in again.detail
+    assert "customer" not in first.detail + again.detail
+
+
+@pytest.mark.parametrize(
+    ("changes", "ago", "expected"),
+    [
+        ({}, "failed_at = now() - interval '2 days'", []),
+        ({"handler": "hookonce.alert to alerts.example.com 1f0c2a"}, "failed_at = now()", []),
+        ({}, "failed_at = now()", [("new_issue", ID)]),
+    ],
+    ids=["failed long ago", "of alerts themselves", "fails still"],
+)
+def test_watch_tells_of_issues_of_now_and_of_none_of_its_own(watch, connection, changes, ago, expected):
+    die_of(connection, "a", **changes)
+    look(watch, connection)
+    connection.execute(f"UPDATE hookonce.failures SET {ago}")  # noqa: S608  this test's
+    connection.execute("UPDATE hookonce.issues SET first_seen = now() - interval '2 days'")
+
+    assert look(watch, connection) == expected
+
+
+def test_watch_tells_nothing_of_an_issue_that_was_there_before(watch, connection):
+    die_of(connection, "a")
+    connection.execute("UPDATE hookonce.issues SET first_seen = now() - interval '2 days'")
+
+    assert look(watch, connection) == []
+
+
+def test_watch_tells_of_no_issue_where_that_is_off(settings, connection):
+    die_of(connection, "a")
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        quiet = replace(settings, alerts=replace(settings.alerts, issues=False))
+        assert look(AlertWatcher(quiet, client), connection) == []
