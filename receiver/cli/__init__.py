@@ -12,6 +12,7 @@ import atexit
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -135,6 +136,10 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         with _no_collections():
             command = getattr(importlib.import_module(module), attribute)
+        if (
+            signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+        ):  # `hookonce.__main__` has seen to what was before
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command

@@ -13,6 +13,7 @@ from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import doubt, require_span
 from hookonce.receiver.cli.options.time_option import SINCE
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, print_json, show
 from hookonce.receiver.desk.answers import facts, tables
 from hookonce.receiver.desk.arguments import Field, fields, read
@@ -51,15 +52,19 @@ def listing(
     return made(action, run, **said)
 
 
-def facts_of(action: Action[Any], **said: Any) -> click.Command:  # noqa: ANN401  what `made` takes
-    """Make the command that shows one answer: its facts a line each, and its lists as tables."""
+def facts_of(
+    action: Action[Any],
+    empty: str = "there is nothing to tell",
+    **said: Any,  # noqa: ANN401  what `made` takes
+) -> click.Command:
+    """Make the command that shows one answer: its facts a line each, and its lists as tables; `empty` without any."""
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
         answer = here.ask(action, **read(action, given))
         if as_json:
             print_json(answer.model_dump())
         else:
-            print_answer(answer)
+            print_answer(answer, empty)
 
     return made(action, run, **said)
 
@@ -86,11 +91,11 @@ def made(
     return click.Command(name, params=params, callback=callback, help=about, short_help=first)
 
 
-def print_answer(answer: ResponseModel) -> None:
+def print_answer(answer: ResponseModel, empty: str) -> None:
     """Print what is known of one thing."""
     known, listed = facts(answer), [table for table in tables(answer) if table.rows]
     if not known and not listed:
-        click.echo("there is nothing to tell", err=True)
+        tell(empty)
     widest = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         click.echo(f"{name:<{widest}}  {cell(value)}")

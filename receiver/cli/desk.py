@@ -1,9 +1,9 @@
 """The desk as a command asks it: on this machine's ledger, or with `hookonce --at` at another inbox by its API."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import psycopg
@@ -11,9 +11,12 @@ from pydantic import ValidationError
 
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
-from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.config.settings import Settings, require_servers
 from hookonce.receiver.desk.models import PAGE_SIZE, Page, Paged, RequestModel, Row, mistakes
 from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
+
+if TYPE_CHECKING:
+    from hookonce.receiver.intake.pipeline import Intake
 
 A = TypeVar("A", bound=Answer)
 M = TypeVar("M", bound=RequestModel)
@@ -22,10 +25,12 @@ M = TypeVar("M", bound=RequestModel)
 class LocalDesk:
     """Asks on a connection to the ledger, as whoever runs the command."""
 
-    def __init__(self, settings: Settings, connection: psycopg.Connection) -> None:
+    def __init__(
+        self, settings: Settings, connection: psycopg.Connection, intake: "Intake | None" = None
+    ) -> None:
         self._settings = settings
         known = replace(settings, sources=local_sources.sources(settings))
-        self._desk = Desk(known, connection, operator())
+        self._desk = Desk(known, connection, operator(), intake=intake)
 
     def ask(self, action: Action[A], /, **models: RequestModel) -> A:
         """Return the answer, and tell the workers if there is something to do. Raises: `Refused`."""
@@ -37,8 +42,11 @@ class LocalDesk:
 
 
 @contextmanager
-def desk() -> Iterator[Asks]:
-    """Give the desk that this command asks. Raises: as `ledger`, or what keeps another inbox from being asked."""
+def desk(*, takes_in: bool = False) -> Iterator[Asks]:
+    """Give the desk that this command asks; here it `takes_in` events only if that is said.
+
+    Raises: as `ledger`, or what keeps another inbox from being asked.
+    """
     if named := at():
         from hookonce.receiver.api.remote_desk import RemoteDesk  # few commands go elsewhere
         from hookonce.receiver.remote import profiles
@@ -47,8 +55,14 @@ def desk() -> Iterator[Asks]:
         yield RemoteDesk(Client(profiles.find(named)))
         return
     settings = configured()
-    with ledger(settings) as connection:
-        yield LocalDesk(settings, connection)
+    with ledger(settings) as connection, ExitStack() as stack:
+        intake = None
+        if takes_in:
+            from hookonce.receiver.intake.pipeline import Intake  # few commands take events in
+
+            require_servers(settings)
+            intake = stack.enter_context(closing(Intake(settings)))
+        yield LocalDesk(settings, connection, intake)
 
 
 def asking(model: Callable[..., M], **given: object) -> M:
@@ -57,8 +71,14 @@ def asking(model: Callable[..., M], **given: object) -> M:
         return model(**given)
     except ValidationError as error:
         place, said = mistakes(error)[0]
-        option = f"--{str(place[0]).replace('_', '-')}: " if place else ""
-        raise click.UsageError(f"{option}{said}") from None
+        raise click.UsageError(f"{_typed_as(str(place[0]))}: {said}" if place else said) from None
+
+
+def _typed_as(field: str) -> str:
+    """Return what a field is called on this command's line."""
+    context = click.get_current_context(silent=True)
+    options = [each for each in context.command.params if isinstance(each, click.Option)] if context else []
+    return next((each.opts[0] for each in options if each.name == field), field)
 
 
 def rows(here: Asks, action: Action[Page[Row]], asked: Callable[..., Paged], limit: int) -> Iterator[Row]:

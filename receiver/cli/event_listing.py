@@ -2,33 +2,46 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hookonce.receiver.cli.options.event_options import doubt
 from hookonce.receiver.cli.output import event_lines
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import show
-from hookonce.receiver.ledger.queries.dead_letters import Death
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.states import EventStatus
 
+if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
+    from hookonce.receiver.desk.events import DeadRun, ListedEvent
+    from hookonce.receiver.ledger.queries.dead_letters import Death
+    from hookonce.receiver.ledger.queries.events import EventRow
 
-def print_events(events: Sequence[EventRow], deaths: dict[int, list[Death]], wanted: Filter) -> None:
+
+def print_events(
+    events: "Sequence[EventRow | ListedEvent]",
+    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
+    given: Mapping[str, Any],
+) -> None:
     """Print events as lines on a terminal, and as a table anywhere else."""
     if not events:
-        say_empty(wanted)
+        say_empty(given)
     elif sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         for line in event_lines.lines(events, deaths, width, datetime.now(UTC)):
             click.echo(line)
     else:
-        _print_table(events, deaths, with_deaths=wanted.status == EventStatus.DEAD)
+        _print_table(events, deaths, with_deaths=given.get("status") == EventStatus.DEAD)
 
 
-def _print_table(events: Sequence[EventRow], deaths: dict[int, list[Death]], *, with_deaths: bool) -> None:
+def _print_table(
+    events: "Sequence[EventRow | ListedEvent]",
+    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
+    *,
+    with_deaths: bool,
+) -> None:
     columns = ["id", "source", "event id", "type", "status", "received", "deliveries"]
     rows = []
     for e in events:
@@ -41,12 +54,12 @@ def _print_table(events: Sequence[EventRow], deaths: dict[int, list[Death]], *, 
     show([*columns, "handler", "error"] if with_deaths else columns, rows)
 
 
-def say_empty(wanted: Filter) -> None:
-    """Say that nothing was found, and what to do about it."""
-    if wanted == Filter():
-        click.echo("no event yet; `hookonce trigger SOURCE` sends one", err=True)
-    elif wanted == Filter(status=EventStatus.DEAD):
-        click.echo("no event is dead", err=True)
+def say_empty(given: Mapping[str, Any]) -> None:
+    """Say that nothing was found by these fields of a filter, and what to do about it."""
+    if not given:
+        tell("no event yet; `hookonce trigger SOURCE` sends one")
+    elif given == {"status": EventStatus.DEAD}:
+        tell("no event is dead")
     else:
-        click.echo("no event matches; without options `hookonce events list` shows all", err=True)
-    doubt(wanted.source)
+        tell("no event matches; without options `hookonce events list` shows all")
+    doubt(given.get("source"))

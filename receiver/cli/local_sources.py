@@ -57,8 +57,12 @@ def addressed(url: str, delivery: Delivery) -> str:
 
 def sources(settings: Settings) -> dict[str, Source]:
     """Return every source by name, with the secrets of `hookonce dev` where the configuration has none."""
-    found = dict(settings.sources)
-    for name, secret in dev(settings.data).secrets.items():
+    running = dev(settings.data)
+    found = {
+        name: replace(each, tests=each.tests or running.port is not None)
+        for name, each in settings.sources.items()
+    }
+    for name, secret in running.secrets.items():
         if name in found:
             if not found[name].secrets:
                 found[name] = replace(found[name], secrets=(secret,))

@@ -1,7 +1,6 @@
 """Notifies the workers for a command; what `receiver.cli.connections` calls, apart because few commands need Redis."""
 
-import click
-
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
@@ -12,4 +11,4 @@ def notify_workers(url: str) -> None:
         with connect(url) as client:
             WorkQueue(client).notify_if_idle()
     except RedisUnavailable as error:
-        click.echo(f"workers can't be notified ({error}); the sweep finds what is due", err=True)
+        tell(f"workers can't be notified ({error}); the sweep finds what is due")

@@ -36,16 +36,19 @@ def tables(answer: ResponseModel) -> Iterator[Table]:
 def plain(value: object) -> object:
     """Return a value for one place of a table: what it holds as words, or how much that is."""
     if isinstance(value, BaseModel):
-        value = {name: each for name, each in value if each is not None}
+        value = dict(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{_words(str(name))} {_text(each)}" for name, each in value.items()) or None
+        given = [(name, text) for name, each in value.items() if (text := _text(each)) is not None]
+        return ", ".join(f"{_words(str(name))} {text}" for name, text in given) or None
     if isinstance(value, list | tuple):
-        return "; ".join(_text(each) for each in value) or None
+        return "; ".join(text for each in value if (text := _text(each)) is not None) or None
     return value
 
 
-def _text(value: object) -> str:
+def _text(value: object) -> str | None:
     found = plain(value)
+    if found is None:
+        return None
     return found.isoformat(timespec="seconds") if isinstance(found, datetime) else str(found)
 
 

@@ -1,15 +1,18 @@
 """Dead letters: of what events died, so that one cause is one row."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk.filters import EventFilter
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import dead_letters
+from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.dead_groups import Group, grouped
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS
+from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, deaths_of
+from hookonce.receiver.ledger.states import EventStatus
 
 MAX_NAMED = 5
 """So many events of a group are named; `/events` with its handler and error has all."""
@@ -40,13 +43,19 @@ class DeadLetters(ResponseModel):
     )
 
 
+class DeadLettersQuery(EventFilter):
+    """Which dead events."""
+
+    status: Literal[EventStatus.DEAD] = EventStatus.DEAD
+
+
 @action(scope=Scope.READ)
-def list_dead_letters(desk: Desk) -> DeadLetters:
+def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     """Say of what events died, by handler and error."""
-    found = dead_letters.deaths(desk.connection)
+    found = [row.id for row in events.events(desk.connection, asked.wanted, MAX_DEATHS)]
     return DeadLetters(
-        data=[_row(group) for group in grouped(found)],
-        is_complete=len({death.event for death in found}) < MAX_DEATHS,
+        data=[_row(group) for group in grouped(deaths_of(desk.connection, found))],
+        is_complete=len(found) < MAX_DEATHS,
     )
 
 

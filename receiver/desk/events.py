@@ -24,6 +24,7 @@ from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_lookup, event_pages, events
+from hookonce.receiver.ledger.queries.dead_letters import by_event, deaths_of
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
@@ -66,7 +67,22 @@ class Event(ResponseModel):
     is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
 
 
-class EventPage(Page[Event]):
+class DeadRun(ResponseModel):
+    """A run that is dead, and the first 500 characters of its latest error."""
+
+    handler: Ours
+    error: str | None
+
+
+class ListedEvent(Event):
+    """One row of the ledger, and in a list of dead events what each died of."""
+
+    dead: list[DeadRun] = Field(
+        default_factory=list, description="with `status=dead`: its dead runs, and why they failed"
+    )
+
+
+class EventPage(Page[ListedEvent]):
     """Events, newest first."""
 
 
@@ -214,8 +230,14 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
         rows, rest = page.rows, page.rest
     else:
         rows = list(events.events(desk.connection, asked.wanted, asked.limit, asked.cursor))
+    listed = [ListedEvent.model_validate(asdict(row)) for row in rows]
+    if asked.status == EventStatus.DEAD:
+        deaths = by_event(deaths_of(desk.connection, [row.id for row in rows]))
+        for row in listed:
+            died = [each for each in deaths.get(row.id, ()) if each.handler]
+            row.dead = [DeadRun(handler=str(each.handler), error=each.error) for each in died]
     return EventPage(
-        data=[Event.model_validate(asdict(row)) for row in rows],
+        data=listed,
         next=rows[-1].id if len(rows) == asked.limit else rest,
     )
 

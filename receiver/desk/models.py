@@ -24,6 +24,7 @@ _TIME = re.compile(
 )
 _DURATION = "[0-9]{1,4}[smhdw]"
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
+_ISSUE = "^[0-9a-f]{12}$"
 _NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 
 
@@ -69,6 +70,12 @@ def _named(value: object) -> object:
     return str(value)
 
 
+def _issue(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch(_ISSUE, value):
+        raise ValueError("expected the 12 hex digits of an issue, as `hookonce issues list` shows them")
+    return value
+
+
 def _read_time(value: object) -> object:
     if isinstance(value, datetime):
         return value
@@ -104,7 +111,7 @@ Ours = Annotated[str, OURS]
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
-IssueId = Annotated[Ours, Field(pattern="^[0-9a-f]{12}$")]
+IssueId = Annotated[Ours, BeforeValidator(_issue), Field(pattern=_ISSUE)]
 """An issue, as `/issues` gives it."""
 
 
@@ -157,9 +164,24 @@ class Page(ResponseModel, Generic[Row]):
 
 
 Place = tuple[int | str, ...]
+_WORDS = {
+    "Value error, ": "",
+    "Input should be ": "expected ",
+    "String should match pattern ": "expected a text that matches ",
+    "String should have ": "expected ",
+    "Field required": "it is required",
+}
 
 
 def mistakes(error: ValidationError) -> list[tuple[Place, str]]:
     """Return what is wrong with a model of what was asked: where, and what was expected; nothing of what was typed."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return [(each["loc"], each["msg"].removeprefix("Value error, ")) for each in found]
+    return [(each["loc"], _as_we_say(each["msg"])) for each in found]
+
+
+def _as_we_say(text: str) -> str:
+    """Return what pydantic says in the words of other mistakes."""
+    for theirs, ours in _WORDS.items():
+        if text.startswith(theirs):
+            return ours + text[len(theirs) :]
+    return text

@@ -162,8 +162,8 @@ def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     if not handshake_secrets.forget(desk.connection, which.source, desk.who):
         names = [one.source for one in handshake_secrets.all_kept(desk.connection)]
         raise NotFound(
-            f"no secret is kept for {which.source!r}{did_you_mean(which.source, names)}; "
-            "`hookonce secrets list` shows those that are"
+            f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
+            "`hookonce secrets list` shows those that are kept"
         )
 
 

@@ -6,6 +6,7 @@ they withstand.
 
 import os
 import resource
+import signal
 from importlib import import_module
 from typing import Any
 
@@ -33,6 +34,11 @@ secure_scheme_headers: dict[str, str] = {}
 accesslog = None
 logger_class = "hookonce.receiver.web.gunicorn_log.JsonLogger"
 loglevel = os.environ.get("HOOKONCE_LOG_LEVEL", "warning").lower()
+
+
+def when_ready(_server: Any) -> None:  # noqa: ANN401  the same
+    """Hear Ctrl-C, which `hookonce serve` has put off: as long as it loads, gunicorn answers it with a traceback."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def on_starting(server: Any) -> None:  # noqa: ANN401  gunicorn's arbiter, which has no types

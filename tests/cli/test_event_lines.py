@@ -13,7 +13,7 @@ import pytest
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.queries.dead_letters import Death
+from hookonce.receiver.ledger.queries.dead_letters import Death, by_event
 from hookonce.receiver.ledger.queries.events import EventRow
 from tests.support import desk
 
@@ -29,9 +29,7 @@ def event(number=7, event_id=STRIPE, source="stripe", kind="invoice.paid", statu
 
 
 def shown(events, deaths=(), width=80):
-    return [
-        COLOR.sub("", line) for line in event_lines.lines(events, event_lines.by_event(deaths), width, NOW)
-    ]
+    return [COLOR.sub("", line) for line in event_lines.lines(events, by_event(deaths), width, NOW)]
 
 
 @pytest.mark.parametrize(

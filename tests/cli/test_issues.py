@@ -43,7 +43,7 @@ def test_issue_is_fixed_ignored_and_reopened(hookonce):
     ("said", "code", "told"),
     [
         (("show", "ffffffffffff"), 4, "no issue has the id ffffffffffff"),
-        (("show", "nonsense"), 2, "--issue: String should match pattern"),
+        (("show", "nonsense"), 2, "issue: expected the 12 hex digits of an issue"),
         (("ignore", ID, "--for", "soon"), 2, "--for: "),
     ],
 )

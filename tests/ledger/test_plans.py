@@ -165,7 +165,8 @@ def scrape(connection):
 
 def look(connection):
     backlog.waiting(connection)
-    deaths = dead_letters.deaths(connection)
+    dead = [row.id for row in events.events(connection, Filter(status="dead"), dead_letters.MAX_DEATHS)]
+    deaths = dead_letters.deaths_of(connection, dead)
     events.detail(connection, deaths[0].event, OFF)
     source_activity.last_seen(connection)
 

@@ -20,6 +20,7 @@ from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
 from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.mistakes import ConfigError
 
@@ -75,7 +76,7 @@ def capture(  # noqa: PLR0913, PLR0917  its options
         _require_place(output if is_folder else output.parent)
     masker = Masker(_secrets(source), keep)
     with _arriving(source, bind, port) as (where, requests):
-        click.echo(f"waiting for {count} {where}; Ctrl-C stops", err=True)
+        tell(f"waiting for {count} {where}; Ctrl-C stops")
         for request in _next(requests, count, wait):
             _put(masker, request, source, output, is_folder=is_folder)
 
@@ -118,7 +119,7 @@ def _secrets(source: str) -> tuple[str, ...]:
     try:
         known = local_sources.sources(configured())
     except ConfigError:
-        click.echo("the configuration has mistakes; secrets in it are not looked for", err=True)
+        tell("the configuration has mistakes; secrets in it are not looked for")
         return ()
     return known[source].secrets if source in known else ()
 
@@ -153,9 +154,9 @@ def _put(masker: Masker, request: Captured, source: str, output: Path | None, *,
         where = f" in {path}"
     hidden = f"; masked: {', '.join(what)}" if what else ""
     text = f"captured {masked.method} {masked.target}, {len(masked.body)} bytes{where}{hidden}"
-    click.echo(clean(text), err=True)
+    tell(clean(text))
     for line in shapes.described(request):
-        click.echo(clean(line), err=True)
+        tell(clean(line))
 
 
 def _print(raw: bytes) -> None:

@@ -4,6 +4,7 @@ import click
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
@@ -57,13 +58,13 @@ def upgrade(*, only_plan: bool, finish: bool) -> None:
     if only_plan:
         _tell(upgrade_plan.plan(url))
         return
-    click.echo(f"the schema is at {migrate.upgrade(url, say=_Said(), finish=finish)}", err=True)
+    tell(f"the schema is at {migrate.upgrade(url, say=_Said(), finish=finish)}")
     with connections.connect(url) as connection:
         warnings = [rights.search_path(connection, schema_of(url))]
         if behind := roles.behind(connection):
             warnings.append(GRANT_AGAIN.format(", ".join(behind)))
     for warning in filter(None, warnings):
-        click.echo(f"hookonce: {warning}", err=True)
+        tell(f"hookonce: {warning}")
 
 
 def _tell(plan: upgrade_plan.UpgradePlan) -> None:
@@ -90,7 +91,7 @@ class _Said:
         else:
             said = _WORDS[progress.step].format(why=progress.why)
         if said != self._last:
-            click.echo(said, err=True)
+            tell(said)
         self._last = said
 
 

@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.dev import demo as stack_demo
 from hookonce.receiver.dev.demo import ExpectedOutcome, Found
 from hookonce.receiver.dev.log_lines import readable
@@ -36,9 +37,7 @@ def demo() -> None:
     found: list[Found] = []
     lines: deque[str] = deque(maxlen=LAST_LINES)
     with _own_place():
-        click.echo(
-            "starting PostgreSQL, Valkey, gunicorn and an RQ worker in a temporary directory", err=True
-        )
+        tell("starting PostgreSQL, Valkey, gunicorn and an RQ worker in a temporary directory")
         with stack(free_port(), durable=False) as running:
             stack_demo.prepare(running)
 
@@ -48,7 +47,7 @@ def demo() -> None:
             running.run(lambda _, line: lines.append(line), play, until_over=True)
     if not found:
         _explain(lines)
-        click.echo("hookonce: the demo was stopped before it was over", err=True)
+        tell("hookonce: the demo was stopped before it was over")
         sys.exit(1)
     Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
     wrong = sum(not each.is_right for each in found)
@@ -112,4 +111,4 @@ def _explain(lines: deque[str]) -> None:
     for line in lines:
         shown = readable(line)
         if shown is not None:
-            click.echo(shown, err=True)
+            tell(shown)

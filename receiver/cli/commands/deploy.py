@@ -10,6 +10,7 @@ import click
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.new_files import write_new
+from hookonce.receiver.cli.output.printing import tell
 
 _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
     "alerts": (("alerts.yml",), "name it in Prometheus' rule_files"),
@@ -50,7 +51,7 @@ def deploy(what: str, folder: Path) -> None:
     names, then = _PLACES[what]
     folder.mkdir(parents=True, exist_ok=True)
     written = [write_new(folder / Path(name).name, _text(name)) for name in names]
-    click.echo(f"\n{then}", err=True)
+    tell(f"\n{then}")
     if not all(written):
         raise click.exceptions.Exit(Exit.FAILURE)
 

@@ -15,6 +15,7 @@ from hookonce.receiver.cli.dev.pulling import Origin, Pulling
 from hookonce.receiver.cli.dev.screen import Screen
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.dev import file_watch
 from hookonce.receiver.dev.stack import stack
 from hookonce.receiver.remote import profiles
@@ -89,9 +90,7 @@ def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool, **pulled: Any
     origin = _origin(pulled)
     logging.basicConfig(format="hookonce: %(message)s", level=logging.WARNING)
     if is_reloading and not file_watch.can_watch():
-        click.echo(
-            "hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can", err=True
-        )
+        tell("hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can")
         is_reloading = False
     with stack(port) as running:
         screen = Screen(running, worker, is_watching=is_reloading)

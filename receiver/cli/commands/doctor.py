@@ -12,6 +12,7 @@ from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import put
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
@@ -31,7 +32,7 @@ def doctor(*, as_json: bool) -> None:
             print_json({"level": finding.level, "check": finding.check, "text": finding.text})
         else:
             level = paint(finding.level, f"{finding.level:<4}")
-            click.echo(f"{level}  {finding.check:<14} {clean(finding.text)}")
+            put(f"{level}  {finding.check:<14} {clean(finding.text)}", " " * 21)
     if has_failed:
         sys.exit(Exit.FAILURE)
 

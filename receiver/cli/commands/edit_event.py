@@ -7,12 +7,13 @@ import click
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
 from hookonce.receiver.desk.events import EventPath, get_event_body
 
 
 @click.command(
-    epilog=examples("hookonce --at inbox.example events edit 12", "… events edit 12 --body - < other.json")
+    epilog=examples("hookonce events edit 12", "hookonce events edit 12 --body - --run < other.json")
 )
 @click.argument("reference", metavar="ID", shell_complete=completion_types.EVENTS)
 @click.option("--body", "file", type=click.File(), help="Take the body from this file; default is $EDITOR.")
@@ -20,11 +21,11 @@ from hookonce.receiver.desk.events import EventPath, get_event_body
 def edit(reference: str, file: IO[str] | None, *, run: bool) -> None:
     """Send an event again with another body.
 
-    It is signed as its sender would sign it, and comes in as a test event with its own id. It is a receiver that takes
-    it in: ask one with `hookonce --at`. Outside `hookonce dev`, only where the source has `tests = true`; audited.
+    It is signed as its sender would sign it, and comes in as a test event with its own id, through a receiver with
+    `hookonce --at`. Outside `hookonce dev`, only where the source has `tests = true`; audited.
     """
     which = asking(EventPath, event=reference)
-    with desk() as here:
+    with desk(takes_in=True) as here:
         body = (
             file.read()
             if file
@@ -33,4 +34,4 @@ def edit(reference: str, file: IO[str] | None, *, run: bool) -> None:
         if body is None:
             raise click.ClickException("the body was not saved, so nothing was sent")
         sent = here.ask(send_edited_event, which=which, asked=asking(EditedEvent, body=body, run=run))
-    click.echo(f"sent as event {sent.id} ({sent.event_id})", err=True)
+    tell(f"sent as event {sent.id} ({sent.event_id})")

@@ -14,6 +14,7 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.explain import causes
@@ -76,11 +77,11 @@ def verify(*, as_json: bool, **options: object) -> None:
     settings = configured()
     source, found = _explained(settings, **options)  # type: ignore[arg-type]
     if found.reason:
-        click.echo(f"hookonce: refused, {found.reason}: {clean(found.detail)}", err=True)
+        tell(f"hookonce: refused, {found.reason}: {clean(found.detail)}")
         sys.exit(Exit.FAILURE)
     events = _events(source, options["file"])
     slot = f" under secret {found.slot}" if found.slot else ""
-    click.echo(f"genuine{slot}, {len(events)} event{'' if len(events) == 1 else 's'}", err=True)
+    tell(f"genuine{slot}, {len(events)} event{'' if len(events) == 1 else 's'}")
     rows = [(event.id, event.type, event.account, event.occurred_at) for event in events]
     columns = ("event_id", "type", "account", "occurred_at")
     if as_json:

@@ -11,6 +11,7 @@ from hookonce.receiver.cli.new.project import NewSource
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.new_files import write_new
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
 from hookonce.receiver.samples.evidence import LABELS, evidence
@@ -33,19 +34,19 @@ def init(senders: tuple[str, ...]) -> None:
     if not ignored.exists():
         write_new(ignored, project.IGNORED)
     elif ".env" not in ignored.read_text(encoding="utf-8").split():
-        click.echo(".gitignore does not name .env, which holds secrets: add it", err=True)
+        tell(".gitignore does not name .env, which holds secrets: add it")
     missing = [source for source in sources if source.name not in _configured()] if has_toml else []
     if missing:
-        click.echo("\nto add what was asked for to hookonce.toml:\n", err=True)
+        tell("\nto add what was asked for to hookonce.toml:\n")
         click.echo("\n".join(source.table for source in missing))
     if has_dotenv and missing:
-        click.echo(f"and to .env: {', '.join(source.variable for source in missing)}", err=True)
+        tell(f"and to .env: {', '.join(source.variable for source in missing)}")
     labels = {source.provider.name: evidence().get(source.provider.name, "") for source in sources}
     told = [f"{name}: {LABELS[label]} ({label})" for name, label in labels.items() if label in LABELS]
-    click.echo("\n" + "\n".join(told), err=True)
+    tell("\n" + "\n".join(told))
     first = sources[0]
     tried = f"hookonce trigger {first.name} {first.sample or ''}".rstrip()
-    click.echo(f"\nnow run: hookonce dev\nand, in a second terminal here: {tried}", err=True)
+    tell(f"\nnow run: hookonce dev\nand, in a second terminal here: {tried}")
 
 
 def _source(name: str) -> NewSource:

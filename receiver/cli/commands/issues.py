@@ -7,8 +7,10 @@ import click
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.desk.issues import (
     FullIssue,
@@ -63,7 +65,7 @@ def list_(state: str, handler: str | None, limit: int, *, as_json: bool) -> None
         empty="no issue is open" if state == "open" else "there is no such issue",
     )
     if not found.is_complete:
-        click.echo(f"the {limit} that failed last", err=True)
+        tell(f"the {limit} that failed last")
 
 
 @issues.command("show")
@@ -130,11 +132,9 @@ def _print(found: FullIssue, *, as_json: bool) -> None:
     )
     click.echo(f"{click.style(found.id, bold=True)}  {state}  {clean(found.handler)}")
     click.echo(click.style(clean(found.title), fg="red"))
-    click.echo(
-        f"first seen {ago(found.first_seen)} on {clean(found.first_release or 'an unknown release')}, "
-        f"last {ago(found.last_seen)} on {clean(found.last_release or 'an unknown release')}; "
-        f"{found.failures} failed attempts, {found.dead} dead"
-    )
+    click.echo(f"first seen  {ago(found.first_seen)}, {clean(found.first_release or 'an unknown release')}")
+    click.echo(f"last seen   {ago(found.last_seen)}, {clean(found.last_release or 'an unknown release')}")
+    click.echo(f"failed      {counted(found.failures, 'attempt')}, {found.dead} dead")
     show(
         ("event", "attempt", "failed", "release"),
         [(each.event, each.attempt, ago(each.failed_at), each.release) for each in found.occurrences],

@@ -8,6 +8,7 @@ import click
 
 from hookonce.receiver.cli.connections import configured, ledger, operator
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.encryption import KEY_BYTES, Keyring, key_id
@@ -28,10 +29,9 @@ def generate() -> None:
     """Print a new key, in base64; it is kept nowhere."""
     key = os.urandom(KEY_BYTES)
     click.echo(b64encode(key).decode())
-    click.echo(
+    tell(
         f"key {key_id(key)}; put it where secrets are kept, and a reference to it (env:NAME or file:/path) into "
-        "encryption_keys under [receiver]",
-        err=True,
+        "encryption_keys under [receiver]"
     )
 
 
@@ -77,9 +77,9 @@ def rotate(*, as_json: bool) -> None:
                 bar.update(done.sealed + sum(done.left.values()) - bar.pos)
     if as_json:
         print_json({"key": settings.keyring.first, "sealed": done.sealed, "left": done.left})
-    click.echo(f"{done.sealed} rows are sealed again with key {settings.keyring.first}", err=True)
+    tell(f"{done.sealed} rows are sealed again with key {settings.keyring.first}")
     for key, count in sorted(done.left.items()):
-        click.echo(f"{count} rows are left under key {key}, which does not open them here", err=True)
+        tell(f"{count} rows are left under key {key}, which does not open them here")
     if done.left:
         sys.exit(Exit.PARTIAL)
 

@@ -6,6 +6,7 @@ import click
 
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.addresses import address
@@ -60,10 +61,9 @@ def login(url: str | None, name: str | None, *, listing: bool) -> None:
     profiles.save(profile)
     until = asked.get("expires_at")
     ends = f"until {clean(str(until))}" if until else "until it is revoked"
-    click.echo(
+    tell(
         f"logged in to {where} as '{clean(asked['name'])}', scopes {clean(', '.join(map(str, scopes)))}, {ends}\n"
-        f"kept as the profile '{called}' in {profiles.folder()}",
-        err=True,
+        f"kept as the profile '{called}' in {profiles.folder()}"
     )
 
 
@@ -77,9 +77,7 @@ def logout(profile: str) -> None:
         raise NotFound(str(error)) from None
     except (BadAddress, BadProfiles) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(
-        f"forgot the token of '{gone.name}' ({gone.url}); `hookonce tokens revoke` there ends it", err=True
-    )
+    tell(f"forgot the token of '{gone.name}' ({gone.url}); `hookonce tokens revoke` there ends it")
 
 
 def _token(where: str) -> str:

@@ -8,6 +8,7 @@ import click
 
 from hookonce.receiver.cli.options import examples
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.vocabulary import EXITS, VARIABLES
 
@@ -30,7 +31,7 @@ def man(context: click.Context, folder: Path) -> None:
         path = folder / f"{_name(each)}.1"
         path.write_text(page(each), encoding="utf-8")
         written += 1
-    click.echo(f"{written} pages in {folder}", err=True)
+    tell(f"{written} pages in {folder}")
 
 
 @click.command()

@@ -15,6 +15,7 @@ from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.new import files, from_capture
 from hookonce.receiver.cli.new.config_edit import CanNotEdit, with_place
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -79,11 +80,11 @@ def provider(name: str, places: str | None, source: Path | None, secret: str, ta
     is_built_in = _is_built_in(folder)
     _write({path: text for path, text in made.contents.items() if not (is_built_in and files.is_test(path))})
     for line in made.remarks:
-        click.echo(clean(line), err=True)
+        tell(clean(line))
     if not is_built_in and folder.as_posix() not in settings.provider_places:
         _register(Path(os.environ.get("HOOKONCE_CONFIG") or "hookonce.toml"), folder.as_posix())
     which = f"tests/providers -k {slug}" if is_built_in else f"tests/providers/{slug}"
-    click.echo(f"now run: python -m pytest {which}", err=True)
+    tell(f"now run: python -m pytest {which}")
     if not made.is_verified:
         sys.exit(Exit.PARTIAL)
 
@@ -104,7 +105,7 @@ def _write(written: Mapping[Path, bytes]) -> None:
     for path, content in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        click.echo(f"wrote {path}", err=True)
+        tell(f"wrote {path}")
 
 
 def _register(path: Path, place: str) -> None:
@@ -112,8 +113,6 @@ def _register(path: Path, place: str) -> None:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         path.write_text(with_place(text, place), encoding="utf-8")
     except (CanNotEdit, OSError) as error:
-        click.echo(
-            f"hookonce: {path} is left as it is: {error}; add '{place}' to providers in [receiver]", err=True
-        )
+        tell(f"hookonce: {path} is left as it is: {error}; add '{place}' to providers in [receiver]")
         raise SystemExit(Exit.PARTIAL) from None
-    click.echo(f"registered {place} in {path}", err=True)
+    tell(f"registered {place} in {path}")

@@ -11,6 +11,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.local_sources import dev
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk.events import EventPath, get_event
 
@@ -32,7 +33,7 @@ def open_(reference: str, *, only_prints: bool) -> None:
     url = f"{console}/admin/events/{found.id}"
     click.echo(url)
     if not only_prints and sys.stdout.isatty() and not webbrowser.open(url):
-        click.echo("no browser is found here; open the address elsewhere", err=True)
+        tell("no browser is found here; open the address elsewhere")
 
 
 def _console() -> str:

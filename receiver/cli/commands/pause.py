@@ -8,6 +8,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.pauses import PausePath, list_handlers, list_pauses
@@ -34,7 +35,7 @@ def pause(name: str, kind: str | None) -> None:
         kind = kind_of(here, name, kind)
         was_paused = (kind, name) in _paused(here)
         here.ask(pause_action, which=asking(PausePath, kind=kind, name=name))
-    click.echo(f"{kind} {clean(name)} is paused{' already' if was_paused else ''}", err=True)
+    tell(f"{kind} {clean(name)} is paused{' already' if was_paused else ''}")
 
 
 @click.command()
@@ -47,7 +48,7 @@ def resume(name: str, kind: str | None) -> None:
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))
         if kind in paused:
             here.ask(resume_action, which=asking(PausePath, kind=kind, name=name))
-    click.echo(f"{kind} {clean(name)} {'goes on' if kind in paused else 'was not paused'}", err=True)
+    tell(f"{kind} {clean(name)} {'goes on' if kind in paused else 'was not paused'}")
 
 
 def _paused(here: Asks) -> list[tuple[str, str]]:
@@ -81,7 +82,5 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
         names = list(known_sources) + ([] if kind else known)
         raise NotFound(f"no {what} is called {asked!r}{did_you_mean(asked, names)}")
     hint = clean(did_you_mean(name, known)) if known else ""
-    click.echo(
-        f"no worker has named handler {clean(name)}, nor did it run; taken at your word{hint}", err=True
-    )
+    tell(f"no worker has named handler {clean(name)}, nor did it run; taken at your word{hint}")
     return HANDLER.kind

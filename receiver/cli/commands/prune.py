@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hookonce.receiver.cli.connections import configured, ledger, operator
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.ledger.maintenance.retention import Pruned, Retention, RetentionPass
 
@@ -43,7 +44,7 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
     else:
         _print_result(gone, dry_run=dry_run)
     if gone.busy:
-        click.echo(f"busy, run again: {', '.join(gone.busy)}", err=True)
+        tell(f"busy, run again: {', '.join(gone.busy)}")
         sys.exit(Exit.PARTIAL)
 
 
@@ -66,11 +67,9 @@ def _run(connection: psycopg.Connection, pruning: RetentionPass) -> None:
 def _print_result(gone: Pruned, *, dry_run: bool) -> None:
     verb = "would go" if dry_run else "gone"
     logs = f"{gone.rejected} rejected deliveries, {gone.audit} lines of the audit"
-    click.echo(f"{verb}: {gone.events} events, {logs}, {_days(gone.days)}", err=True)
+    tell(f"{verb}: {gone.events} events, {logs}, {_days(gone.days)}")
     if gone.needed:
-        click.echo(
-            f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}", err=True
-        )
+        tell(f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}")
 
 
 def _days(names: list[str]) -> str:

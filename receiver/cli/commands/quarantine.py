@@ -9,6 +9,7 @@ from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.desk.rejected import (
     ReverifyRequest,
@@ -46,10 +47,7 @@ def reverify(source: str, since: datetime | None, *, dry_run: bool, as_json: boo
             asked=ReverifyRequest(since=since, dry_run=dry_run),
         )
     if not done.keeps and not done.looked_at:
-        click.echo(
-            f"source '{source}' keeps none of what it refuses; `quarantine = true` in its table would",
-            err=True,
-        )
+        tell(f"source '{source}' keeps none of what it refuses; `quarantine = true` in its table would")
     if as_json:
         print_json(done.model_dump(exclude={"keeps"}))
     else:
@@ -62,13 +60,10 @@ def _print_result(done: ReverifyResponse) -> None:
     dry_run = done.dry_run
     taken = "would be taken in" if dry_run else "taken in"
     counts = "" if dry_run else f" ({done.accepted} events new, {done.duplicates} known)"
-    click.echo(f"{done.looked_at} deliveries looked at, {done.genuine} {taken}{counts}", err=True)
+    tell(f"{done.looked_at} deliveries looked at, {done.genuine} {taken}{counts}")
     if done.empty:
-        click.echo(f"{done.empty} are genuine and hold no event", err=True)
+        tell(f"{done.empty} are genuine and hold no event")
     for reason, count in sorted(done.refused.items()):
-        click.echo(f"{count} refused again: {reason}", err=True)
+        tell(f"{count} refused again: {reason}")
     if done.unopened:
-        click.echo(
-            f"{done.unopened} could not be opened: their key is not configured here, or they were changed",
-            err=True,
-        )
+        tell(f"{done.unopened} could not be opened: their key is not configured here, or they were changed")

@@ -13,6 +13,7 @@ from hookonce.receiver.cli.options.event_options import choosing, doubt, given_o
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.replay import named, question
 from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
@@ -131,7 +132,7 @@ def _begun(
     if number is not None:
         bulk = here.ask(continue_bulk_replay, which=asking(BulkPath, bulk=number))
         if bulk.state == "complete":
-            click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
+            tell(f"bulk replay {number} is complete; nothing to do")
             return None
         return bulk
     wanted = asking(BulkFilter, **given)
@@ -156,9 +157,9 @@ def _replay_all(here: Asks, bulk: BulkReplay, options: Mapping[str, Any], *, as_
     driver.run(here, report.take, wait=wait)
     report.finish()
     bulk = driver.bulk
-    click.echo(f"bulk replay {bulk.id}: {driver.summary}, of {bulk.matched} that matched", err=True)
+    tell(f"bulk replay {bulk.id}: {driver.summary}, of {bulk.matched} that matched")
     if bulk.state != "complete":
-        click.echo(f"stopped; continue with `hookonce replay --continue {bulk.id}`", err=True)
+        tell(f"stopped; continue with `hookonce replay --continue {bulk.id}`")
         sys.exit(Exit.PARTIAL)
     if not report.is_whole:
         sys.exit(report.exit)

@@ -7,6 +7,7 @@ import click
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.desk.sources import SourcePath, forget_handed_secret, list_handed_secrets
 from hookonce.receiver.ledger import handshake_secrets
@@ -46,7 +47,7 @@ def forget(source: str) -> None:
     """Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited."""
     with desk() as here:
         here.ask(forget_handed_secret, which=asking(SourcePath, source=source))
-    click.echo(f"forgot the secret of {clean(source)}; the next one that is handed out is kept", err=True)
+    tell(f"forgot the secret of {clean(source)}; the next one that is handed out is kept")
 
 
 def _kept() -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import signal
 import socket
 import sys
 from contextlib import closing
@@ -10,6 +11,7 @@ from contextlib import closing
 import click
 import psycopg
 
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
@@ -45,7 +47,7 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
         health.require_schema(settings.database_url)
         handlers = _prepare(settings.database_url)
     except LedgerUnavailable:
-        click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
+        tell("hookonce: the database does not answer; senders get 503 until it does")
     _introduce(settings, where, handlers)
     argv = [
         sys.executable,
@@ -56,6 +58,8 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
         *gunicorn_options,
     ]
     argv.append("hookonce.receiver.app:from_environment()")
+    if not any(each.startswith(("-c", "--config")) for each in gunicorn_options):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until our settings' `when_ready`
     os.execv(sys.executable, argv)  # noqa: S606  gunicorn takes our place, and our signals
 
 
@@ -125,9 +129,7 @@ def _prepare(url: str) -> set[str] | None:
         with connections.connect(url) as connection:
             partitions.create_partitions(connection)
     except psycopg.Error as error:
-        click.echo(
-            f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}", err=True
-        )
+        tell(f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}")
     try:
         with connections.connect(url) as connection:
             return {each.handler for each in known_handlers(connection) if each.place != ALERTS_SOURCE}

@@ -97,8 +97,14 @@ def _documents() -> list[dict[str, Any]]:
             found = [_document(each) for each in here.ask(list_sources_).data]
     except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
         found = [_undocumented(each) for _, each in sorted(local_sources.sources(configured()).items())]
-    base = "" if at() else local_sources.base_url(configured())
+    base = _profile_url() if at() else local_sources.base_url(configured())
     return [each | {"url": base * each["url"].startswith("/") + each["url"]} for each in found]
+
+
+def _profile_url() -> str:
+    from hookonce.receiver.remote import profiles  # few commands go elsewhere
+
+    return profiles.find(at() or "").url.rstrip("/")
 
 
 def _document(source: SourceModel) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """`hookonce stats`: the numbers of the inbox at a glance."""
 
-import textwrap
 from typing import Any
 
 import click
 
 from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.output.printing import put
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.desk.maintenance import get_stats
 from hookonce.receiver.ledger.stats import event_counts
+
+_INDENT = " " * 21
 
 
 @click.command()
@@ -42,7 +44,7 @@ def stats(*, as_json: bool, recount: bool) -> None:
             [tuple(row.values()) for row in numbers["secrets"]],
         )
     click.echo()
-    click.echo(textwrap.fill(_account(numbers["account"]), 79, subsequent_indent=" " * 21))
+    put(_account(numbers["account"]), _INDENT)
     for name in ("dead", "held", "conflicts", "oldest_due_seconds", "notifications_pending"):
         value = numbers[name]
         click.echo(
@@ -68,7 +70,7 @@ def _account(account: dict[str, int]) -> str:
 
 
 def _line(name: str, text: str) -> None:
-    click.echo(f"{name:<20} {clean(text)}")
+    put(f"{name:<20} {clean(text)}", _INDENT)
 
 
 def _show_slots(numbers: dict[str, Any]) -> None:

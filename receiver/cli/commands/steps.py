@@ -9,6 +9,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.steps import print_steps
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.desk.events import EventPath, Step
@@ -65,7 +66,7 @@ def done_(reference: str, name: str, handler: str | None, result: str) -> None:
             f'--result {result!r} is not JSON; expected null, "text", {{"id": 1}} …'
         ) from None
     event = _decide(reference, name, handler, decision="done", result=given)
-    click.echo(f"noted; `hookonce replay {event}` goes on behind it", err=True)
+    tell(f"noted; `hookonce replay {event}` goes on behind it")
 
 
 @steps.command("forget")
@@ -78,7 +79,7 @@ def forget_(reference: str, name: str, handler: str | None) -> None:
     A replay of EVENT does it, under the same key.
     """
     event = _decide(reference, name, handler, decision="forget")
-    click.echo(f"forgotten; `hookonce replay {event}` has it done again", err=True)
+    tell(f"forgotten; `hookonce replay {event}` has it done again")
 
 
 def _of(here: Asks, reference: str) -> list[Step]:

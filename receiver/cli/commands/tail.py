@@ -12,6 +12,7 @@ from hookonce.receiver.cli.connections import at, ledger
 from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.queries import events
@@ -60,7 +61,7 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
             except (psycopg.OperationalError, LedgerUnavailable) as error:
                 if following is None:
                     raise
-                click.echo(f"the database is away ({type(error).__name__}); waiting for it", err=True)
+                tell(f"the database is away ({type(error).__name__}); waiting for it")
                 time.sleep(_RETRY_INTERVAL)
     except KeyboardInterrupt:
         return

@@ -7,6 +7,7 @@ import click
 
 from hookonce.receiver.cli.connections import ledger, operator
 from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.suggestions import did_you_mean
@@ -52,7 +53,7 @@ def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> Non
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="NAME") from None
     click.echo(token)
-    click.echo("keep it now: the ledger holds its hash only", err=True)
+    tell("keep it now: the ledger holds its hash only")
 
 
 @tokens.command("list")
@@ -81,4 +82,4 @@ def revoke(name: str) -> None:
         if not api_tokens.revoke(connection, name, operator()):
             names = [token.name for token in api_tokens.listing(connection)]
             raise NotFound(f"no token is called {name!r}{did_you_mean(name, names)}")
-    click.echo(f"revoked {clean(name)}", err=True)
+    tell(f"revoked {clean(name)}")

@@ -11,6 +11,7 @@ from hookonce.receiver.cli.connections import configured, ledger, notify_workers
 from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import document_body, print_json
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.ledger import transfer
@@ -62,10 +63,9 @@ def import_(file: IO[bytes], *, run: bool) -> None:
             transfer.take(connection, events, operator(), taken, run=run)
     if run and taken.new:
         notify_workers(settings)
-    click.echo(
+    tell(
         f"{taken.new} new{'' if run else ' and held'}, {taken.known} known, "
-        f"{taken.conflicts} known with another body, {refused} refused",
-        err=True,
+        f"{taken.conflicts} known with another body, {refused} refused"
     )
     if refused:
         sys.exit(Exit.PARTIAL if taken.new or taken.known else Exit.FAILURE)
@@ -110,7 +110,7 @@ def _event(number: int, raw: bytes) -> NewEvent | None:
     try:
         return ExportedEvent.model_validate_json(raw).event()
     except ValidationError as error:
-        click.echo(f"line {number}: {why_refused(error)}", err=True)
+        tell(f"line {number}: {why_refused(error)}")
     except ValueError:
-        click.echo(f"line {number}: body_b64 is not base64", err=True)
+        tell(f"line {number}: body_b64 is not base64")
     return None

@@ -22,6 +22,7 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_test_event
@@ -118,7 +119,7 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
     first = _document(found, options)  # whatever is wrong with it is told before anything is sent
     others = (_document(found, options) for _ in range(options["count"] - 1))
     if not as_json:
-        click.echo(f"to {clean(target)}", err=True)
+        tell(f"to {clean(target)}")
     right = True
     samples = (SampleDelivery(found, target, each) for each in chain([first], others))
     for answer in _send(found, samples, times, forge=forge, stale=stale):
@@ -163,7 +164,7 @@ def _list(settings: Settings, source: str | None, *, as_json: bool) -> None:
     elif rows:
         show(("provider", "type"), rows)
     else:
-        click.echo(f"no sample of {', '.join(names)}; any type can be sent", err=True)
+        tell(f"no sample of {', '.join(names)}; any type can be sent")
 
 
 def _source(settings: Settings, name: str) -> Source:

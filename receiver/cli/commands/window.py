@@ -3,6 +3,7 @@
 import click
 
 from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.desk.maintenance import forget_window
 
 
@@ -22,9 +23,6 @@ def forget() -> None:
     with desk() as here:
         count = here.ask(forget_window).forgotten
     if count is None:
-        click.echo(
-            "nothing of before is believed any more; Redis does not answer, so there it runs out by itself",
-            err=True,
-        )
+        tell("nothing of before is believed any more; Redis does not answer, so there it runs out by itself")
         return
-    click.echo(f"forgot {count} event ids", err=True)
+    tell(f"forgot {count} event ids")

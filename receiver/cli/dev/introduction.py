@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from hookonce.receiver.cli.output.printing import put
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.dashboard.sessions import Sessions
@@ -90,4 +91,4 @@ def _command(running: Stack, command: Command) -> Iterator[str]:
 
 def _echo_all(lines: Iterator[str]) -> None:
     for line in lines:
-        click.echo(clean(line))
+        put(clean(line), _INDENT)

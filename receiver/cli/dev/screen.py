@@ -11,7 +11,7 @@ import psycopg
 from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
-from hookonce.receiver.cli.output.printing import echo, say
+from hookonce.receiver.cli.output.printing import echo, put, say
 from hookonce.receiver.cli.output.times import soon
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
@@ -22,6 +22,8 @@ from hookonce.receiver.ledger.queries.failures import just_failed
 _IMPORT_TIMEOUT = 10.0
 """Seconds; whoever imports for longer is introduced all the same."""
 _POLL = 0.05
+_INDENT = " " * 10
+"""Of what goes on from the line before: it begins below what the time is followed by."""
 
 
 class Screen:
@@ -65,7 +67,7 @@ class Screen:
         failure = self._failure(failed) if failed else None
         shown = log_lines.readable(line, paint, failure["error"] if failure else None)
         if shown is not None:
-            echo(shown)
+            put(shown, _INDENT)
         lines = (
             tracebacks.lines(failure["frames"], failure["traceback"] or failure["unreadable"])
             if failure
@@ -75,7 +77,7 @@ class Screen:
             is_known = self._shown.get(failed.handler) == lines
             self._shown[failed.handler] = lines
             for each in ["(the same traceback as before)"] if is_known else lines:
-                echo(f"    {each}")
+                put(f"    {each}", _INDENT)
         if failure and failure["next_at"]:
             echo(f"    the next attempt {soon(failure['next_at'])}")
 

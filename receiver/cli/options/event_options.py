@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
-from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.options.completion_types import PROVIDERS, SOURCES
 from hookonce.receiver.cli.options.time_option import SINCE
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import did_you_mean
@@ -65,10 +66,23 @@ def doubt(source: str | None) -> None:
     """Warn on stderr that no source is called so, once nothing was found: the name may be misspelt."""
     if source is None:
         return
-    from hookonce.receiver.cli.local_sources import sources  # listings start sooner without the configuration
-    from hookonce.receiver.config.alerts import ALERTS_SOURCE
+    from hookonce.receiver.config.alerts import (
+        ALERTS_SOURCE,  # listings start sooner without the configuration
+    )
 
     with suppress(ConfigError):
-        known = sources(configured())
+        known = _sources()
         if source not in {*known, ALERTS_SOURCE}:
-            click.echo(clean(f"no source is called {source!r}{did_you_mean(source, known)}"), err=True)
+            tell(clean(f"no source is called {source!r}{did_you_mean(source, known)}"))
+
+
+def _sources() -> list[str]:
+    if at():
+        from hookonce.receiver.cli.desk import desk  # the same
+        from hookonce.receiver.desk.sources import list_sources
+
+        with desk() as here:
+            return [each.name for each in here.ask(list_sources).data]
+    from hookonce.receiver.cli.local_sources import sources
+
+    return list(sources(configured()))

@@ -1,15 +1,19 @@
 """Events as a terminal shows them: a line each, made for 80 columns. What is too long gives way; ids never do."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.ledger.queries.dead_letters import Death
-from hookonce.receiver.ledger.queries.events import EventRow
+
+if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
+    from hookonce.receiver.desk.events import DeadRun, ListedEvent
+    from hookonce.receiver.ledger.queries.dead_letters import Death
+    from hookonce.receiver.ledger.queries.events import EventRow
 
 _LEAST = {"source": 6, "type": 12}
 """Characters that are left of what is cut."""
@@ -18,7 +22,10 @@ _HEADS = ("ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "EVENT ID")
 
 
 def lines(
-    events: Sequence[EventRow], deaths: Mapping[int, Sequence[Death]], width: int, now: datetime
+    events: "Sequence[EventRow | ListedEvent]",
+    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
+    width: int,
+    now: datetime,
 ) -> Iterator[str]:
     """Yield a heading, a line for each event, and below a dead one a line for each handler that it died of."""
     rows = [
@@ -67,7 +74,7 @@ def _shortened(text: str, wide: int) -> str:
     return text if len(text) <= wide else text[: wide - 1] + "…"
 
 
-def _died(death: Death) -> str:
+def _died(death: "Death | DeadRun") -> str:
     error = (death.error or "").strip().partition("\n")[0]
     return clean(f"{death.handler}: {error}" if death.handler else "it can't be read")
 
@@ -75,11 +82,3 @@ def _died(death: Death) -> str:
 def cut(text: str, width: int, **style: object) -> str:
     """Return one line of at most that width, in a style."""
     return click.style(_shortened(text, width), **style)  # type: ignore[arg-type]
-
-
-def by_event(deaths: Iterable[Death]) -> dict[int, list[Death]]:
-    """Return dead runs by their event."""
-    found: dict[int, list[Death]] = {}
-    for death in deaths:
-        found.setdefault(death.event, []).append(death)
-    return found

@@ -83,14 +83,18 @@ def exits() -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    """Print the one line that every error is, on stderr."""
-    name = click.style("hookonce:", fg="red", bold=True)
-    click.echo(f"{name} {text}", err=True, color=False if os.environ.get("NO_COLOR") else None)
+    """Print the one line that every error is, on stderr; a terminal folds it."""
+    from hookonce.receiver.cli.output.printing import folded  # only an error needs it
+
+    lead = "hookonce:"
+    line = folded(f"{lead} {text}") if sys.stderr.isatty() else f"{lead} {text}"
+    said = click.style(lead, fg="red", bold=True) + line.removeprefix(lead)
+    click.echo(said, err=True, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _of_click(error: click.ClickException) -> str:
     """Return what click says of a command line, as we say things; and where to read on."""
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").replace(". Did you mean", "; did you mean")
     if isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
         text = text.replace(
             "is not a valid integer range", f"is not a whole number{_bounds(error.param.type)}"
@@ -98,7 +102,15 @@ def _of_click(error: click.ClickException) -> str:
     is_word = text[:1].isupper() and not text[1:2].isupper()
     text = text[:1].lower() + text[1:] if is_word else text
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{text}; `{context.command_path} --help` says more" if context else text
+    if context is None:
+        return text
+    if (
+        text.startswith("no such command")
+        and "did you mean" not in text
+        and isinstance(context.command, click.Group)
+    ):
+        text += f"; there are {', '.join(context.command.list_commands(context))}"
+    return f"{text}; `{context.command_path} --help` says more"
 
 
 def _bounds(kind: click.IntRange) -> str:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-import click
+from hookonce.receiver.cli.output.printing import tell
 
 
 def write_new(path: Path, text: str, mode: int = 0o666) -> bool:
@@ -14,7 +14,7 @@ def write_new(path: Path, text: str, mode: int = 0o666) -> bool:
         ) as file:
             file.write(text)
     except FileExistsError:
-        click.echo(f"{path} is there and was left as it is", err=True)
+        tell(f"{path} is there and was left as it is")
         return False
-    click.echo(f"wrote {path}", err=True)
+    tell(f"wrote {path}")
     return True

@@ -1,9 +1,15 @@
-"""Lines that a command prints while it goes on."""
+"""Lines that a command prints; what is for people is folded to their terminal, between words and around commands."""
 
 import os
+import re
+import shutil
+import sys
 import time
 
 import click
+
+_WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")
+"""A word, or a command in backticks, with the space before it."""
 
 
 def say(text: str) -> None:
@@ -14,3 +20,32 @@ def say(text: str) -> None:
 def echo(text: str, *, err: bool = False) -> None:
     """Print in colour where a terminal shows it, and nobody asked for none (https://no-color.org)."""
     click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def tell(text: str) -> None:
+    """Print on stderr what there is to say besides a command's output."""
+    echo(folded(text) if sys.stderr.isatty() else text, err=True)
+
+
+def put(text: str, indent: str = "  ") -> None:
+    """Print a text on stdout."""
+    echo(folded(text, indent) if sys.stdout.isatty() else text)
+
+
+def folded(text: str, indent: str = "  ") -> str:
+    """Return a text in lines as wide as the terminal; what goes on from the line before is indented.
+
+    What stands in backticks is to be copied, and stays on one line. Colours take no room.
+    """
+    width = shutil.get_terminal_size().columns
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, width, indent))
+
+
+def _parts(line: str, width: int, indent: str) -> list[str]:
+    parts = [""]
+    for word in _WORD.findall(line):
+        if parts[-1].strip() and len(click.unstyle(parts[-1] + word)) > width:
+            parts.append(indent + word.lstrip())
+        else:
+            parts[-1] += word
+    return parts

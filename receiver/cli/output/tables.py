@@ -16,6 +16,7 @@ from typing import IO, Any
 import click
 
 from hookonce.receiver.cli.output import terminal_tables
+from hookonce.receiver.cli.output.printing import tell
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | None = None) -> None:
@@ -25,7 +26,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | 
     """
     cells = [[cell(value) for value in row] for row in rows]
     if empty and not cells:
-        click.echo(empty, err=True)
+        tell(empty)
         return
     if sys.stdout.isatty():
         for line in terminal_tables.lines(columns, cells, shutil.get_terminal_size().columns):

@@ -9,6 +9,7 @@ import click
 from hookonce.receiver.cli.desk import asking
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.desk.events import Event, EventPath, get_event
@@ -47,7 +48,7 @@ def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
         columns = ("id", "source", "event id", "type", "status")
         show(columns, [(e.id, e.source, e.event_id, e.type, e.status) for e in events])
     _report_unknown(unknown, is_all=not events)
-    click.echo("nothing was replayed", err=True)
+    tell("nothing was replayed")
     if unknown:
         sys.exit(Exit.PARTIAL)
 
@@ -91,4 +92,4 @@ def _report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
         text = f"not in the ledger: {names}; expected ids, or how they begin, see `hookonce events list`"
         if is_all:
             raise NotFound(text)
-        click.echo(f"hookonce: {text}", err=True)
+        tell(f"hookonce: {text}")

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-import click
-
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.replays import DoneRunModel, ReplayResultModel
@@ -56,10 +55,10 @@ class ReplayReport:
             return
         if len(self._first) > _MAX_LINES:
             for fate, count in self._fates.most_common():
-                click.echo(f"{count} times: {_DESCRIPTIONS[fate]}", err=True)
+                tell(f"{count} times: {_DESCRIPTIONS[fate]}")
             return
         for outcome in self._first:
-            click.echo(_line(outcome), err=True)
+            tell(_line(outcome))
 
     def is_any(self, fates: Collection[ReplayOutcome]) -> bool:
         """Whether an event had one of these."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.desk.events import EventCounts
 
@@ -26,14 +27,14 @@ def ask(counted: EventCounts, options: Mapping[str, Any], *, as_json: bool) -> i
     if options["dry_run"]:
         _show(kinds, as_json=as_json)
     if options["dry_run"] or not matching:
-        click.echo(f"{text}; {'nothing was replayed' if options['dry_run'] else 'nothing to do'}", err=True)
+        tell(f"{text}; {'nothing was replayed' if options['dry_run'] else 'nothing to do'}")
         return None
-    click.echo(text, err=True)
+    tell(text)
     for kind, status, count in kinds[:_KINDS]:
-        click.echo(f"  {count:>8}  {status:<8}  {clean(kind)}", err=True)
+        tell(f"  {count:>8}  {status:<8}  {clean(kind)}")
     if len(kinds) > _KINDS:
         rest = matching - sum(count for _, _, count in kinds[:_KINDS])
-        click.echo(f"  {rest:>8}  of other kinds", err=True)
+        tell(f"  {rest:>8}  of other kinds")
     if not options["yes"]:
         if not sys.stdin.isatty():
             raise click.UsageError(f"{text}; add --yes to replay them without being asked")

@@ -1,13 +1,13 @@
 """Dead runs: of which handler, and of what they died. Reads only, never more than the newest `MAX_DEATHS` events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
 from psycopg.rows import class_row
 
-from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.states import RunStatus
 
 MAX_DEATHS = 1000
 _SHOWN = 500
@@ -22,7 +22,8 @@ DIED = f"""(SELECT EXISTS (
 """Keeps events with a dead run of this handler, whose latest error is like that; part of `event_filter.matches`."""
 
 # Event by event: OFFSET keeps the planner from reading all runs instead.
-_WITH_DEATHS = f"""
+_DEATHS_OF = f"""
+WITH newest AS MATERIALIZED (SELECT id, source, received_at FROM hookonce.events WHERE id = ANY(%(ids)s))
 SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %(shown)s) AS error
 FROM newest n
      LEFT JOIN LATERAL (SELECT event, handler, finished_at FROM hookonce.runs
@@ -31,21 +32,6 @@ FROM newest n
      LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = r.event AND handler = r.handler
                         ORDER BY id DESC LIMIT 1) AS f ON true
 ORDER BY n.id DESC, r.handler
-"""  # noqa: S608  constants
-# An event that has a dead run may have others that are open.
-_DEATHS = f"""
-WITH newest AS MATERIALIZED (
-    SELECT DISTINCT ON (dead.event) e.id, e.source, e.received_at
-    FROM (SELECT event FROM hookonce.runs WHERE status = '{RunStatus.DEAD}' AND is_last) AS dead
-    CROSS JOIN LATERAL (SELECT * FROM hookonce.event_states s WHERE s.id = dead.event OFFSET 0) AS e
-    WHERE e.status = '{EventStatus.DEAD}' ORDER BY dead.event DESC LIMIT %(most)s
-)
-{_WITH_DEATHS}
-"""  # noqa: S608  constants
-# Of chosen events.
-_DEATHS_OF = f"""
-WITH newest AS MATERIALIZED (SELECT id, source, received_at FROM hookonce.events WHERE id = ANY(%(ids)s))
-{_WITH_DEATHS}
 """  # noqa: S608  constants
 
 
@@ -67,7 +53,9 @@ def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Dea
         return cursor.execute(_DEATHS_OF, {"ids": list(events), "shown": _SHOWN}).fetchall()
 
 
-def deaths(connection: psycopg.Connection) -> list[Death]:
-    """Return the dead runs of the newest dead events, newest first."""
-    with connection.cursor(row_factory=class_row(Death)) as cursor:
-        return cursor.execute(_DEATHS, {"most": MAX_DEATHS, "shown": _SHOWN}).fetchall()
+def by_event(deaths: Iterable[Death]) -> dict[int, list[Death]]:
+    """Return dead runs by their event."""
+    found: dict[int, list[Death]] = {}
+    for death in deaths:
+        found.setdefault(death.event, []).append(death)
+    return found
