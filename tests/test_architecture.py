@@ -268,7 +268,7 @@ BORDERS = {
         "hookonce.django.admin",
         "hookonce.testing",
     ),
-    "receiver.cli": ("hookonce.__main__", "hookonce.django.management", "hookonce.flask.cli"),
+    "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),
     "receiver.app": (),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }

@@ -8,11 +8,13 @@ servers, `desk` asks there or by `--at` elsewhere, `far_tail` again and again, `
 a pull of them is, and `signing_sources` whose secrets sign and verify.
 """
 
+from hookonce.receiver.cli import loading
+
+# isort: split
 import atexit
 import gc
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -136,10 +138,7 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         with _no_collections():
             command = getattr(importlib.import_module(module), attribute)
-        if (
-            signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-        ):  # `hookonce.__main__` has seen to what was before
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        loading.ended()
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
