@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 
 import psycopg
+from sqlalchemy import NullPool
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
@@ -105,6 +106,9 @@ class Claimer:
             pool_use_lifo=True,  # what more were open for a while are those that end
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
+        self._engine_of_handlers = engines.engine(
+            settings.database_url, name="hookonce handler", poolclass=NullPool, hide_parameters=True
+        )
         self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
         self._held = HeldClaims()
         self._last: LastClaims | None = None
@@ -142,7 +146,7 @@ class Claimer:
 
     def _new_executor(self) -> Executor:
         """Make an executor that shares what this process has one of."""
-        return Executor(self._engine, self._shared, self._transactions)
+        return Executor(self._engine, self._engine_of_handlers, self._shared, self._transactions)
 
     @contextmanager
     def _lent(self) -> Iterator[psycopg.Connection]:

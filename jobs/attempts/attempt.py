@@ -68,10 +68,14 @@ class Executor:
     """
 
     def __init__(
-        self, engine: Engine, shared: Shared, transactions: MakeTransactions = HandlerTransactions
+        self,
+        engine: Engine,
+        engine_of_handlers: Engine,
+        shared: Shared,
+        transactions: MakeTransactions = HandlerTransactions,
     ) -> None:
         """Make attempts on a connection of `engine`; `transactions` says what handlers write in."""
-        self.connection = AttemptConnection(engine)
+        self.connection = AttemptConnection(engine, engine_of_handlers)
         self.shared = shared
         self.alarm = TimeLimit()
         self.transactions = transactions(self.connection)

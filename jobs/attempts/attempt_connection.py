@@ -56,7 +56,8 @@ class AttemptConnection:
     what becomes of that (`hear_end`).
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, engine_of_handlers: Engine) -> None:
+        self.engine_of_handlers = engine_of_handlers
         self._engine = engine
         self._connection: Connection | None = None
         self._driver: psycopg.Connection[Any] | None = None  # under it

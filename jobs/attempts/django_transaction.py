@@ -189,11 +189,12 @@ class DjangoTransactions:
         driver = database.connection
         with database.wrap_database_errors, driver.pipeline():
             for statement in self._session_reset.statements:
-                psycopg.Cursor(driver).execute(statement)
+                schema.cursor(driver).execute(statement)
             if driver.prepare_threshold is None:
                 return False
-            asked = psycopg.Cursor(driver, row_factory=tuple_row).execute(session_reset.IS_ANYTHING_PREPARED)
-            return bool(asked.fetchone() == (True,))
+            asked = schema.cursor(driver)
+            asked.row_factory = tuple_row
+            return asked.execute(session_reset.IS_ANYTHING_PREPARED).fetchone() == (True,)
 
 
 class _Opened:

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import Cursor, ServerCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from sqlalchemy import Connection, PoolProxiedConnection
+from sqlalchemy import Connection, Engine, PoolProxiedConnection
 from sqlalchemy.event import listen
 
 from hookonce.jobs.attempts.statement_effects import StatementEffects, effects_of
@@ -95,6 +95,8 @@ class OverlongBlock(RuntimeError):  # noqa: N818  what was found
 class Owner(Protocol):
     """Whose connection it is, which goes on with it afterwards."""
 
+    engine_of_handlers: Engine
+    """The engine that a handler finds at the connection: nobody else gets what is opened there."""
     is_session_changed: bool
     """Whether a handler has changed the session in a way that nothing takes back."""
     is_transaction_changed: bool
@@ -141,7 +143,7 @@ class TransactionGuard(Marking):
 
     def __enter__(self) -> Connection:
         connection, driver = self._connection, self.driver
-        self._options = connection.get_execution_options()
+        self._options, self._engine = connection.get_execution_options(), connection.engine
         self._factories = driver.row_factory, driver.cursor_factory, driver.server_cursor_factory
         if self._wait is None and driver.pgconn.transaction_status == TransactionStatus.IDLE:
             driver.execute("")
@@ -149,6 +151,7 @@ class TransactionGuard(Marking):
         driver.server_cursor_factory = _GivenServerCursor
         refuse = self._refuse
         connection.__dict__.update(commit=refuse, rollback=refuse, close=refuse, guard=self)
+        connection.engine = self._owner.engine_of_handlers
         connection.__class__ = _GivenConnection
         driver.__dict__.update(commit=refuse, rollback=self._roll_back, guard=self)
         return connection
@@ -168,7 +171,7 @@ class TransactionGuard(Marking):
                 owner.is_session_changed = True
             if connection.in_nested_transaction():
                 owner.is_transaction_changed = True
-        owner.adopt(engines.withdraw(connection))
+        owner.adopt(engines.withdraw(connection, self._engine))
 
     def heard(self) -> None:
         """Wait, before anything is sent, for what is still on its way on the connection."""

@@ -120,3 +120,16 @@ def test_data_that_does_not_fit_is_no_outage(inbox, caplog, monkeypatch, error):
 
     (record,) = caplog.records
     assert (record.levelname, "away" in record.getMessage()) == ("ERROR", False)
+
+
+def test_runs_whose_events_were_deleted_by_hand_keep_no_other_waiting(inbox, caplog):
+    inbox.on(effect)
+    gone = inbox.deliver(*(str(number) for number in range(claimer.CLAIM_BATCH + 1)))
+    inbox.connection.execute("DELETE FROM hookonce.events WHERE id = ANY(%s)", [gone])
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.effects() == ["a"]
+    assert inbox.rows("SELECT count(*) FROM hookonce.queue") == [(0,)]
+    assert "not in the ledger any more" in caplog.text

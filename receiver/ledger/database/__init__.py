@@ -3,6 +3,7 @@
 - `connections`: psycopg, every wait bounded; which database a connection reached
 - `statements`: one statement, whose answer a thread or an event loop waits for
 - `round_trip`: several statements in one round trip, by libpq itself
+- `adapters`: how values are spelled and read, whatever a program has registered for its own cursors
 - `arrays`: columns of values, packed for a statement that takes many rows
 - `engines`: SQLAlchemy over psycopg, for handlers
 - `schema`: the schema that they lie in, which every statement names

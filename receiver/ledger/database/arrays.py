@@ -14,6 +14,8 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from hookonce.receiver.ledger.database.adapters import ADAPTERS
+
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _HEAD = Struct(
@@ -51,7 +53,8 @@ class _PackedArrayDumper(Dumper):
         return obj
 
 
-psycopg.adapters.register_dumper(PackedArray, _PackedArrayDumper)
+for each in (ADAPTERS, psycopg.adapters):  # statements that take arrays are sent by cursors of others', too
+    each.register_dumper(PackedArray, _PackedArrayDumper)
 
 
 def array(type_name: str, values: Sequence[Any]) -> PackedArray:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DisconnectionError
 
-from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
+from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
@@ -33,14 +33,22 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
             dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
         schema.use(connection, schema_of(url))
-        if is_pooled(url):
-            connection.reset = SessionReset.of(connection, has_settings=True)
-            connection.rollback()
         return connection
 
     made = create_engine("postgresql+psycopg://", creator=opened, **options)
+    listen(made, "connect", _keep_settings, insert=True)  # before SQLAlchemy's own, which rolls back
     listen(made, "checkout", _require_fresh)
     return made
+
+
+def _keep_settings(connection: PreparingConnection, *_: object) -> None:
+    """Keep what a pooler, or a listener of the user's to all pools, has set in a session that was opened just now.
+
+    Such a listener is called before this one, and may have begun a transaction by what it sent.
+    """
+    connection.commit()
+    connection.reset = SessionReset.of(connection, has_settings=True)
+    connection.rollback()
 
 
 def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:
@@ -49,8 +57,8 @@ def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:
         raise DisconnectionError("the server has ended this connection")
 
 
-def withdraw(connection: Connection) -> Connection:
-    """Return another object for a connection and its transaction; the one that others may have kept is closed.
+def withdraw(connection: Connection, engine: Engine) -> Connection:
+    """Return another object for a connection of `engine` and its transaction; the one that others keep is closed.
 
     A holder of it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
     by now. Listeners to the engine listen to it, and none that a handler has added. SQLAlchemy knows no such thing, so
@@ -59,7 +67,7 @@ def withdraw(connection: Connection) -> Connection:
     """
     kept = connection.__dict__
     fresh = Connection.__new__(Connection)
-    fresh.__dict__.update(kept, _nested_transaction=None)
+    fresh.__dict__.update(kept, engine=engine, _nested_transaction=None)
     if fresh.__dict__.pop("_has_events", False):
         del fresh.__dict__["dispatch"]
         fresh.dispatch = fresh.dispatch._join(fresh.engine.dispatch)  # noqa: SLF001  as its constructor does

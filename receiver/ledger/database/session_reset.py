@@ -14,6 +14,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL
 
+from hookonce.receiver.ledger.database import schema
+
 # First what waits for the end of the transaction, which is the handler's still, with its role and its settings.
 _RESET = (
     "SET CONSTRAINTS ALL IMMEDIATE",
@@ -54,7 +56,8 @@ class SessionReset(NamedTuple):
         if not has_settings:
             return cls()
         prepared = [_DEALLOCATE] if connection.prepare_threshold is None else []
-        cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+        cursor = schema.cursor(connection)
+        cursor.row_factory = tuple_row
         found = cursor.execute(_SET).fetchall()
         calls = [
             SQL("set_config({}, {}, false)").format(name, setting).as_string(connection)
@@ -72,4 +75,4 @@ def roll_back(connection: psycopg.Connection[Any]) -> None:
     """Roll back, with what a rollback leaves in the session, before a pooler gives it to another."""
     if connection.info.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
         prepared = f"; {_DEALLOCATE}" if connection.prepare_threshold is None else ""
-        psycopg.Cursor(connection).execute(f"{_AFTER_ROLLBACK}{prepared}".encode())
+        schema.cursor(connection).execute(f"{_AFTER_ROLLBACK}{prepared}".encode())

@@ -328,6 +328,8 @@ def _bury(connection: psycopg.Connection, decide: Decide, events: Sequence[int])
     by_event: defaultdict[int, list[unreadable.UnreadableRun]] = defaultdict(list)
     for run in unreadable.open_runs(connection, events):
         by_event[run.event].append(run)
+    if gone := [event for event in events if event not in by_event]:
+        unreadable.forget(connection, gone)
     for event, runs in by_event.items():
         dead = [
             (name, run.cycle, run.attempts)

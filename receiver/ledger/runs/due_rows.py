@@ -26,14 +26,18 @@ _WIDTH = len(ClaimedEvent._fields)
 
 
 def reading(which: str, columns: dict[str, str] = VALUES, *, order: str = "due_at") -> str:
-    """Return the statement that locks rows of the queue by a condition, and reads them with their events."""
+    """Return the statement that locks rows of the queue by a condition, and reads them with their events.
+
+    An event that is gone has nothing but its id.
+    """
+    columns = columns | {"id": "d.event"}
     return f"""
 WITH due AS MATERIALIZED (
     SELECT event, {", ".join(OF_QUEUE)} FROM hookonce.queue
     WHERE {which}
     ORDER BY {order} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 SELECT {", ".join(columns[name] for name in ClaimedEvent._fields)}, {", ".join(f"d.{name}" for name in OF_QUEUE)}
-FROM due d JOIN hookonce.events e ON e.id = d.event
+FROM due d LEFT JOIN hookonce.events e ON e.id = d.event
 LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at
 ORDER BY d.{order}, d.event, d.n
 """  # noqa: S608  constants
@@ -121,7 +125,9 @@ def queued(*row: object) -> QueuedRun:
 def _locked(
     connection: psycopg.Connection, query: str, limit: int, **wanted: object
 ) -> tuple[list[QueuedRun], list[int]]:
-    rows = connection.cursor(row_factory=args_row(queued))
-    return unreadable.sort_out(
-        rows.execute(query, wanted | {"limit": limit, "heavy": HEAVY}, prepare=True, binary=True)
-    )
+    cursor = connection.cursor(row_factory=args_row(queued))
+    cursor.execute(query, wanted | {"limit": limit, "heavy": HEAVY}, prepare=True, binary=True)
+    rows, odd = unreadable.sort_out(cursor)
+    return [row for row in rows if row.event.source], odd + [
+        row.event.id for row in rows if not row.event.source
+    ]

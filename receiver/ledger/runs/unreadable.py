@@ -4,6 +4,7 @@ A moment of the year 1 is one, where the session's time zone is west of UTC: it 
 The rows are at the client already when that is found, so the transaction goes on.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -12,6 +13,8 @@ from psycopg.rows import args_row, tuple_row
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
+log = logging.getLogger(__name__)
+
 Row = TypeVar("Row")
 _ERRORS = (psycopg.DataError, ValueError, RecursionError)
 _ID = ClaimedEvent._fields.index("id")
@@ -19,6 +22,10 @@ _OPEN = """
 SELECT e.id, e.source, e.provider, e.type, q.n, q.handler, q.cycle, q.attempts
 FROM hookonce.queue q JOIN hookonce.events e ON e.id = q.event
 WHERE e.id = ANY(%s) AND q.token IS NULL ORDER BY e.id, q.n FOR UPDATE OF q
+"""
+_FORGET = """
+DELETE FROM hookonce.queue q WHERE event = ANY(%s) AND token IS NULL
+       AND NOT EXISTS (SELECT FROM hookonce.events e WHERE e.id = q.event)
 """
 _FROM = """
 FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at
@@ -60,6 +67,12 @@ def open_runs(connection: psycopg.Connection, events: Sequence[int]) -> list[Unr
     """Lock what nobody is at of these events, and return it."""
     cursor = connection.cursor(row_factory=args_row(UnreadableRun))
     return cursor.execute(_OPEN, [list(events)]).fetchall()
+
+
+def forget(connection: psycopg.Connection, events: Sequence[int]) -> None:
+    """Take out of the queue runs of events that are gone, as only somebody who deletes rows by hand leaves them."""
+    connection.execute(_FORGET, [list(events)])
+    log.error("taken out of the queue: runs of events that are not in the ledger any more: %s", events)
 
 
 def reason(connection: psycopg.Connection, event: int, columns: Mapping[str, str], heavy: int) -> str:

@@ -234,7 +234,7 @@ def test_withdrawn_connection_is_closed_and_what_takes_its_place_goes_on(inbox):
     transaction = kept.begin()
     kept.begin_nested()
 
-    fresh = engines.withdraw(kept)
+    fresh = engines.withdraw(kept, engine)
 
     assert kept.closed
     assert not kept.in_transaction()

@@ -6,8 +6,13 @@ import contextvars
 import time
 from datetime import timedelta
 
+import psycopg
 import pytest
+from psycopg import postgres
+from psycopg.adapt import Loader
 from sqlalchemy import text
+from sqlalchemy.event import listen, remove
+from sqlalchemy.pool import Pool
 
 from tests.jobs.attempts.test_left_in_sessions import WORKERS, worked
 from tests.support.inbox import effect, inbox
@@ -93,3 +98,92 @@ def test_result_that_takes_no_end_is_cut_off_at_the_time_limit(inbox, worker):
         worked(inbox, work)
 
     assert errors(inbox) == ["took longer than 0.2 s"]
+
+
+@pytest.mark.parametrize("worker", WORKERS.values(), ids=WORKERS)
+def test_session_that_a_handler_opens_by_the_engine_goes_to_nobody_else(inbox, worker):
+    def handler(_, tx):
+        found.append(tx.exec_driver_sql("SELECT coalesce(current_setting('app.tenant', true), '')").scalar())
+        with tx.engine.connect() as other:
+            other.exec_driver_sql("SET app.tenant = 'acme'")
+            other.commit()
+        assert tx.connection.driver_connection  # so that another session follows
+
+    found = []
+    inbox.on(handler)
+    inbox.deliver(*(str(n) for n in range(10)))
+
+    with worker(inbox) as work:
+        worked(inbox, work)
+
+    assert found == [""] * 10
+
+
+class Strange(Loader):
+    def load(self, data):
+        return "strange" if data else None
+
+
+@pytest.fixture
+def strange_adapters():
+    """What a module of handlers has registered for the whole program."""
+    for name in (
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "uuid",
+        "timestamptz",
+        "interval",
+        "bytea",
+        "json",
+        "numeric",
+    ):
+        psycopg.adapters.register_loader(name, Strange)
+    yield
+    postgres.register_default_adapters(psycopg.adapters)
+
+
+@pytest.mark.usefixtures("strange_adapters")
+def test_adapters_of_the_whole_program_are_for_handlers_and_not_for_us(inbox):
+    def handler(event, tx):
+        if event.event_id == "b" and event.attempt == 1:
+            inbox.drains[0]._heartbeat.beat()  # noqa: SLF001
+            effect(event, tx)
+            tx.connection.driver_connection.execute("COMMIT")
+        return tx.exec_driver_sql("SELECT 7").scalar()
+
+    inbox.on(handler, breaker=2)
+    inbox.deliver("a", "b", "c")
+
+    inbox.work()
+
+    status = {event: status for event, _, status, _ in inbox.runs()}
+    assert status == {"a": "done", "b": "dead", "c": "done"}
+    assert inbox.rows("SELECT result FROM hookonce.runs WHERE status = 'done'") == [("strange",)] * 2
+
+
+def set_path(connection, _):
+    connection.cursor().execute("SET search_path = app, public")
+
+
+@pytest.fixture
+def listener():
+    """What a program does with each connection of SQLAlchemy's."""
+    listen(Pool, "connect", set_path)
+    yield
+    remove(Pool, "connect", set_path)
+
+
+@pytest.mark.usefixtures("listener")
+def test_what_a_listener_to_all_pools_has_set_stays_from_run_to_run(inbox):
+    def handler(_, tx):
+        found.append(tx.exec_driver_sql("SHOW search_path").scalar())
+
+    found = []
+    inbox.on(handler)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert found == ["app, public"] * 2
