@@ -3,7 +3,8 @@
 A source needs no secret: the token names its key, in the JWK set of the option `environment` (us, eu, eu2 or sandbox).
 The key itself may be the secret instead (PEM, a JWK or a JWK set); then nothing is fetched. All of Fireblocks'
 customers have the same keys, so act only on workspaces that you know (`event.account`). No time is signed, so that only
-the id, `$.id`, tells a replay. `Fireblocks-Signature`, the former scheme, is not looked at.
+the id, `$.id`, tells a replay. `Fireblocks-Signature`, the former scheme, is not looked at. After 408, 429 and 5xx it
+comes again nine times, within eight hours (https://developers.fireblocks.com/reference/webhooks-gettingstarted-responsesretries).
 
 https://developers.fireblocks.com/reference/validating-webhooks
 """
@@ -31,7 +32,8 @@ def configure(given: kit.Options) -> kit.Configured:
         sender=kit.Sender(
             scheme=scheme,
             id_is_signed=True,
-            retry_horizon="not known: no statement of its own is at hand",
+            retry_horizon=kit.days(1),
+            retries_on=(408, *kit.FAILURES),
             identity=kit.told_apart_by("$.id"),
             setup_url="https://console.fireblocks.io/",
         ),

@@ -3,6 +3,7 @@
 The option `jwks` is the URL of the JWK set under your own domain at Kinde, and a source needs no secret then; or the
 secret is the key itself (PEM, a JWK or a JWK set), and nothing is fetched. The id is the claim `event_id`;
 `webhook-id`, which is the same on every attempt too, is not signed. Nothing says until when a token is good.
+Kinde tries for 36 hours until the answer is 200.
 
 https://docs.kinde.com/integrate/webhooks/about-webhooks/
 """
@@ -26,7 +27,9 @@ def configure(given: kit.Options) -> kit.Configured:
         sender=kit.Sender(
             scheme=scheme,
             id_is_signed=True,
-            retry_horizon="not known: no statement of its own is at hand",
+            retry_horizon=kit.days(2),
+            retries_on=kit.UNSUCCESSFUL,
+            disables_after="three days of failures",
             identity=kit.told_apart_by("claim event_id"),
             setup_url="https://app.kinde.com/",
         ),

@@ -2,7 +2,8 @@
 
 There are several signatures for 24 hours after a key was rotated. The id is `$.id`; `Recurly-Notification-Id` is not
 signed and not looked at. The type is what it is about and what happened, `account.created`, the account the site. XML
-notifications are not signed and not taken. Ten retries, the last after some hours.
+notifications are not signed and not taken. Ten retries, the last after three days: each
+pause is twice as long (https://docs.recurly.com/recurly-subscriptions/docs/automatic-retries).
 
 https://docs.recurly.com/recurly-subscriptions/docs/webhooks
 """
@@ -47,7 +48,7 @@ sign = kit.signer(_sign)
 sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon=kit.days(1),
+    retry_horizon=kit.days(4),
     identity=kit.told_apart_by("$.id", new_on_retry=("header recurly-notification-id",)),
     tolerance=_scheme.tolerance,
     check_secret=_scheme.check_secret,

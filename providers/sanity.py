@@ -3,7 +3,8 @@
 The id is the header `idempotency-key`, the same on every retry and not signed; without it the body is known by its
 fingerprint. The body is whatever the webhook's projection makes; the type is the operation and the document's type if
 that is projected, `update.post`. The signed time is not checked, as in Sanity's library: Sanity may send an old
-signature again, for half an hour. A webhook may be set to any HTTP method; the body is the same.
+signature again: twice, after 30 seconds each, and until April 2026 for half an hour. A webhook may be set to any HTTP
+method; the body is the same.
 
 https://www.sanity.io/docs/content-lake/webhook-best-practices
 """

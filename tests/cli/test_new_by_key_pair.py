@@ -35,6 +35,7 @@ SIGNED = [
     Signed(header="x-signature", algorithm="rsa-pss-sha256", encoding="base64url"),
     Signed(header="x-signature", algorithm="ecdsa-sha256", timestamp=TIME, signed="{timestamp}{body}"),
     Signed(header="x-signature", algorithm="ecdsa-sha384", form="numbers", encoding="hex"),
+    Signed(header="x-sign", prefix="v1=", algorithm="ed25519", timestamp=TIME, signed="v1:{timestamp}:{sha256}"),
 ]  # fmt: skip
 TOKENS = [
     Jwt(header="x-signature-jwt", algorithms=("RS256",), body_hash=("sha", "base64"), needs=("exp", "iat")),
@@ -52,14 +53,14 @@ def public(key, algorithm):
     return made.public_bytes(*form).decode()
 
 
-def captured(scheme, key):
+def captured(scheme, key, body=BODY):
     """What a sender of this scheme would send, as `hookonce capture` would have written it."""
     headers = {"x-message-id": "msg_7", "content-type": "application/json", "host": "in.example"}
     if isinstance(scheme, Jwt) and not scheme.header:
-        sent = scheme.deliver(BODY, key, NOW, url="/hooks/acme", headers=headers)
+        sent = scheme.deliver(body, key, NOW, url="/hooks/acme", headers=headers)
     else:
         sent = Delivery(
-            "POST", "/hooks/acme", headers | scheme.sign(BODY, key, NOW, url=URL, headers=headers), BODY
+            "POST", "/hooks/acme", headers | scheme.sign(body, key, NOW, url=URL, headers=headers), body
         )
     request = Captured("POST", sent.url, list(sent.headers.items()), sent.body, NOW)
     return Masker().masked(request)[0]
@@ -118,6 +119,19 @@ def test_new_provider_of_a_key_pair_passes_its_own_tests_with_a_key_of_the_kit(p
 
     assert is_green, said
     assert ("28 passed" if scheme.key_algorithm else "14 passed") in said
+
+
+def test_new_provider_finds_an_event_in_a_part_of_an_indented_body(place, hookonce):
+    event = {"uuid": "ev-9", "kind": "parcel.delivered", "at": 1768480000}
+    body = json.dumps({"message": event, "tenant": {"id": "t-1"}, "parcel": {"id": "p-1"}}, indent=1).encode()
+    key, secret = keys_of(SIGNED[1])
+    (place / "order.http").write_bytes(written(captured(SIGNED[1], key, body)))
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
+    is_green, said = passes(place)
+
+    assert "its event is ev-9 of type parcel.delivered" in made.err
+    assert is_green, said
 
 
 def test_new_provider_takes_a_set_of_keys_for_a_secret(place, hookonce):

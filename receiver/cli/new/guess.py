@@ -72,11 +72,17 @@ _TIMES: Final = (
     "event.date_created",
     "event.at",
     "sent_at",
+    "at",
 )
 _ACCOUNTS: Final = (
     *("account_id", "accountId", "organization_id", "organizationId", "event.organization_id", "tenant_id"),
     *("workspace_id", "team_id", "merchant_id", "account", "shop", "tenant", "org", "org_id"),
+    *("account.id", "organization.id", "tenant.id", "workspace.id"),
 )
+
+
+_OWN_IDS: Final = ("id", "event_id", "eventId", "uuid", "uid")
+_OWN_TYPES: Final = ("type", "event_type", "eventType", "kind", "topic")
 
 
 @dataclass(frozen=True)
@@ -392,12 +398,15 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
         return
     for mark in _BETWEEN:
         parts = ["{timestamp}", "{body}"]
-        texts = [parts, parts[::-1], *(["v0", *parts], ["v1", *parts]), *([name, *parts] for name in ids)]
+        hashed = ["{timestamp}", "{sha256}"]
+        texts = [parts, parts[::-1], *([name, *parts] for name in ids)]
+        texts += [[version, *each] for version in ("v0", "v1") for each in (parts, hashed)]
         texts += [["v1", *ids_and_parts] for ids_and_parts in ([name, *parts] for name in ids)]
         texts += [
             ["{url}", *parts],
             ["{timestamp}", "{method}", "{url}", "{body}"],
-            ["{timestamp}", "{sha256}"],
+            hashed,
+            hashed[::-1],
         ]
         texts += [["{method}", "{path}", "{timestamp}", body] for body in ("{body}", "{sha256}")]
         yield from ({"signed": mark.join(each)} for each in texts)
@@ -415,13 +424,16 @@ def _places(body: object, sent: Mapping[str, str]) -> tuple[dict[str, tuple[str,
     """Return where in a body, or in the headers that were sent, id, type and time are."""
     places: dict[str, tuple[str, ...]] = {}
     in_headers: dict[str, str] = {}
+    around = _around_the_event(body)
     for name, paths, headers, otherwise in (
         ("id", _IDS, _ID, ("body_digest",)),
         ("type", _TYPES, _TYPE, ("fixed", "event")),
         ("account", _ACCOUNTS, None, ()),
         ("occurred_at", _TIMES, None, ()),
     ):
-        path = _first(body, paths)
+        path = _first(body, paths) or _first(
+            body, tuple(f"{part}.{each}" for part in around for each in paths)
+        )
         header = next((each for each in sent if headers and headers.search(each)), "")
         if path:
             places[name] = ("field", path)
@@ -430,6 +442,12 @@ def _places(body: object, sent: Mapping[str, str]) -> tuple[dict[str, tuple[str,
         elif otherwise:
             places[name] = otherwise
     return places, in_headers
+
+
+def _around_the_event(body: object) -> list[str]:
+    """Return the names of those parts of a body that have an id and a type, as an event has."""
+    parts = body.items() if isinstance(body, dict) else ()
+    return [str(name) for name, part in parts if _first(part, _OWN_IDS) and _first(part, _OWN_TYPES)]
 
 
 def _first(body: object, paths: tuple[str, ...]) -> str:
