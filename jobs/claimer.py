@@ -419,6 +419,7 @@ def listener_of(settings: Settings) -> Listener | None:
     """Return who hears of attempts; to trace them needs the extra `otel`."""
     if not settings.tracing:
         return None
-    from hookonce.jobs.attempts.traces import Traces  # noqa: PLC0415  it imports OpenTelemetry
+    from hookonce.jobs.attempts.traces import Traces, hear_calls  # noqa: PLC0415  it imports OpenTelemetry
 
+    hear_calls()
     return Traces()

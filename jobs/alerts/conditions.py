@@ -82,7 +82,7 @@ def _issues(
         kind, how = (
             (_REOPENED, "failed again, though it was fixed") if issue.is_reopened else (_NEW, "is new")
         )
-        release = f" on release {issue.release}" if issue.release else ""
+        release = f" (release: {issue.release})" if issue.release else ""
         found[kind, issue.id] = (
             f"{issue.title} in {issue.handler} {how}{release}; see it with `hookonce issues show {issue.id}`, "
             f"then `hookonce issues fix {issue.id}` or `hookonce issues ignore {issue.id} --for 7d`"

@@ -1,22 +1,53 @@
 """Attempts as spans, each in the trace of the delivery that brought its event. Imported only where traces are wanted.
 
-Spans that a handler makes are their children. A span ends when its attempt's end is durable.
+Spans that a handler makes are their children. A span ends when its attempt's end is durable. Calls of other services
+that it traces (spans of clients) are kept with the attempt's lines, so that its page shows where the time went.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, StatusCode
 
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.otel import parent_of, tracer
 
 MAX_LINKS = 128
 """As many as OpenTelemetry keeps of a span, where nothing else is configured."""
+_WHOM = ("server.address", "net.peer.name", "db.system.name", "db.system", "rpc.service", "messaging.system")
+"""Attributes that say whom a call is of, the first one first."""
+
+
+class Calls(SpanProcessor):
+    """Keeps the calls of other services that handlers make: their names and hosts, never their URLs or statements."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep a call, in the context of the attempt that made it."""
+        if span.kind is not SpanKind.CLIENT or span.start_time is None or span.end_time is None:
+            return
+        said = span.attributes or {}
+        whom = next((str(said[name]) for name in _WHOM if name in said), "")
+        log_capture.note_call(
+            f"{span.name} {whom}".strip(),
+            (span.end_time - span.start_time) / 1e9,
+            has_failed=span.status.status_code is StatusCode.ERROR,
+        )
+
+
+@cache
+def hear_calls() -> None:
+    """Have the calls be heard that are traced in this process."""
+    tracer()
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, TracerProvider):
+        provider.add_span_processor(Calls())
 
 
 class Traces(Listener):

@@ -146,12 +146,13 @@ class Failure(ResponseModel):
 
 
 class LogLine(ResponseModel):
-    """A line that a handler printed or logged."""
+    """A line that a handler printed or logged, or a call of another service that it traced."""
 
     at: int = Field(description="milliseconds since its attempt began")
     level: str = Field(description="of a logger's line; empty for what was printed")
-    logger: str = Field(description="the logger's name, `stdout` or `stderr`")
+    logger: str = Field(description="the logger's name, `stdout` or `stderr`; `call` for a call")
     text: str
+    took: int | None = Field(description="milliseconds that a call took; null of what was logged")
 
 
 class AttemptLog(ResponseModel):

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from hookonce.receiver.encryption import CannotDecrypt, Keyring, log_context, result_context
 
+CALL = "call"
+"""Stands for the logger in the line of a traced call."""
 _DEEP = 100
 
 
@@ -36,12 +38,16 @@ def shallow(value: Any) -> Any:  # noqa: ANN401  JSON
 
 
 class LogLine(NamedTuple):
-    """A line: when, in milliseconds since its attempt began; how grave; which logger, stdout or stderr; what."""
+    """A line: when, in milliseconds since its attempt began; how grave; which logger, stdout or stderr; what.
+
+    A traced call of another service is one, too, from `CALL`: `at` is when it began, and `took` how many milliseconds.
+    """
 
     at: int
     level: str
     logger: str
     text: str
+    took: int | None = None
 
 
 class AttemptLog(NamedTuple):
@@ -65,7 +71,8 @@ class AttemptLog(NamedTuple):
 
 def lines_as_json(lines: Sequence[LogLine], left_out: int) -> bytes:
     """Write what the ledger keeps; `opened_log` reads it."""
-    return json.dumps([left_out, *lines], ensure_ascii=False, separators=(",", ":")).encode()
+    kept = [line if line.took is not None else line[:4] for line in lines]
+    return json.dumps([left_out, *kept], ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def batch_as_json(event: int) -> bytes:

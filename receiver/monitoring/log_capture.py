@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
-from hookonce.receiver.ledger.results import LogLine
+from hookonce.receiver.ledger.results import CALL, LogLine
 
 MAX_LINES = 500
 MAX_LINE_LENGTH = 2_000
@@ -54,6 +54,13 @@ class Lines:
 
     def add(self, level: str, logger: str, text: str) -> None:
         """Add a line, unless there were too many in this second; a full list loses one in its middle."""
+        self._add(level, logger, text)
+
+    def add_call(self, text: str, took: float, *, has_failed: bool) -> None:
+        """Add a call of another service that has just ended, after so many seconds, as `add` does a line."""
+        self._add("error" if has_failed else "", CALL, text, took)
+
+    def _add(self, level: str, logger: str, text: str, took: float | None = None) -> None:
         after = time.perf_counter() - self._began
         if int(after) != self._second:
             self._second, self._in_second = int(after), 0
@@ -62,6 +69,8 @@ class Lines:
             self._left_out += 1
             return
         line = LogLine(int(after * 1000), level, logger, text[:_HEARD])
+        if took is not None:
+            line = line._replace(at=max(round((after - took) * 1000), 0), took=round(took * 1000))
         if len(self._first) < _HALF:
             self._first.append(line)
             return
@@ -109,6 +118,12 @@ def begin() -> Lines | None:
     lines = Lines()
     _current.set(lines)
     return lines
+
+
+def note_call(text: str, took: float, *, has_failed: bool) -> None:
+    """Keep a call that a handler has made of another service, and how many seconds it took; if lines are kept."""
+    if (lines := _current.get()) is not None:
+        lines.add_call(text, took, has_failed=has_failed)
 
 
 def end() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, Kind, waterfall
 from hookonce.receiver.ledger.queries.events import Detail, EventRow, RunRow
+from hookonce.receiver.ledger.results import CALL, AttemptLog, LogLine
 from hookonce.receiver.ledger.steps import StepRow
 
 CAME = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -36,9 +37,9 @@ def step(name, started, finished):
     return StepRow(1, HANDLER, name, "done", 1, "key", started, finished, None, None)
 
 
-def drawn(runs=(), failures=(), steps=(), now=NOW):
+def drawn(runs=(), failures=(), steps=(), now=NOW, logs=()):
     row = EventRow(1, "stripe", "stripe", "evt_1", "a", None, "dead", None, CAME, None, 1, None)
-    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps), []), now)
+    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps), list(logs)), now)
 
 
 def test_attempts_are_drawn_to_scale():
@@ -95,6 +96,36 @@ def test_steps_stand_below_the_attempt_that_did_them():
     assert [row.name for row in made.rows] == ["Received", "Attempt 1", "charge", "Attempt 2", "mail"]
 
 
+def test_traced_calls_stand_below_the_attempt_that_made_them():
+    lines = [
+        LogLine(100, "", CALL, "POST api.stripe.com", 250),
+        LogLine(360, "info", "shop", "charged"),
+        LogLine(400, "error", CALL, "GET tax.example", 90),
+    ]
+    made = drawn(
+        [run("done", 2, after(seconds=2), after(seconds=3))],
+        [failure(1, after(seconds=0), after(seconds=1))],
+        [step("charge", after(seconds=2, milliseconds=50), after(seconds=2, milliseconds=380))],
+        logs=[AttemptLog(HANDLER, 1, 2, lines)],
+    )
+
+    assert [(row.name, row.state, row.took and row.took.total_seconds()) for row in made.rows[3:]] == [
+        ("charge", "done", 0.33),
+        ("POST api.stripe.com", "done", 0.25),
+        ("GET tax.example", "failed", 0.09),
+    ]
+    assert made.rows[4].start == after(seconds=2, milliseconds=100)
+
+
+def test_short_work_has_the_whole_width_and_a_short_wait_is_to_scale():
+    made = drawn([run("done", 1, after(milliseconds=6), after(milliseconds=7))])
+
+    bar = made.scale.span(made.rows[-1].start, made.rows[-1].end)
+
+    assert made.scale.gaps == []
+    assert (bar.x + bar.width, bar.width) == pytest.approx((100, 14.3), abs=0.1)
+
+
 def test_running_attempt_shows_how_far_its_lease_reaches():
     made = drawn([run("running", 1, after(seconds=1), lease_until=after(seconds=31))], now=after(seconds=2))
 
@@ -125,7 +156,7 @@ def test_replay_begins_the_count_of_attempts_anew(cycle):
         ],
     )
 
-    assert [row.name for row in made.rows] == ["Received", *["Attempt 1"] * cycle]
+    assert [row.name for row in made.rows] == ["Received", "Attempt 1", "Replay 1"][: 1 + cycle]
 
 
 def test_event_that_nobody_has_taken_is_only_received():

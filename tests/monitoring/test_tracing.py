@@ -16,6 +16,7 @@ from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.web.mounted import intake_class
 from tests.http.conftest import _environment, serving
 from tests.support.inbox import inbox
+from tests.support.kept_lines import keeping_lines
 from tests.support.new_event import new_event
 
 pytest.importorskip("opentelemetry.sdk")
@@ -30,6 +31,8 @@ from hookonce.jobs import drain
 from hookonce.jobs.attempts import traces
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.intake import traced as traced_intake
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.results import CALL
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.monitoring import otel
 from tests.support.in_process import Receiver
@@ -49,6 +52,7 @@ def spans(monkeypatch):
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
+    provider.add_span_processor(traces.Calls())
     for module in (traced_intake, traces):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
 
@@ -115,6 +119,27 @@ def test_trace_of_a_failed_attempt_says_so_without_the_error_itself(receiver, in
     assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, None)
     assert run.attributes["hookonce.status"] == "dead"
     assert "secret" not in run.to_json() + spans()["delivery"].to_json()
+
+
+def test_calls_that_a_handler_traces_are_kept_with_its_attempt(receiver, inbox, spans):
+    def charge(_event, _tx):
+        asked = {"server.address": "api.stripe.com", "url.full": "https://api.stripe.com/?key=sk_1"}
+        with traces.tracer().start_as_current_span("POST", kind=SpanKind.CLIENT, attributes=asked):
+            pass
+        with traces.tracer().start_as_current_span("add up"):
+            pass
+
+    inbox.on(charge)
+    deliver(receiver)
+
+    with keeping_lines():
+        inbox.work()
+
+    ((call,),) = [log.lines for log in events.detail(inbox.connection, 1, inbox.settings.keyring).logs]
+    assert (call.level, call.logger, call.text) == ("", CALL, "POST api.stripe.com")
+    assert call.at >= 0
+    assert 0 <= call.took < 1000
+    assert spans()["POST"].parent.span_id == spans()["run"].context.span_id
 
 
 @pytest.mark.parametrize("fails", [False, True])

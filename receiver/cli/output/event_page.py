@@ -128,7 +128,8 @@ def _logs(logs: Sequence[AttemptLog]) -> Iterator[str]:
         if log.unreadable:
             yield f"    {clean(log.unreadable)}"
         for line in log.lines:
-            yield f"    {line.at:>6} ms  {clean(f'{line.level} {line.logger}'.strip())}: {clean(line.text)}"
+            took = "" if line.took is None else f", {line.took} ms"
+            yield f"    {line.at:>6} ms  {clean(f'{line.level} {line.logger}'.strip())}: {clean(line.text)}{took}"
 
 
 def _conflicts(conflicts: Sequence[OtherBody], now: datetime) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where the time of an event went: each attempt and its steps as bars on one scale, and what lay between them.
+"""Where the time of an event went: each attempt, its steps and traced calls as bars on one scale, and the pauses.
 
 The scale is the same for all that was at work. A pause in which nothing was (minutes until the next attempt, where an
 attempt takes milliseconds) is drawn as a gap of one width, with its length on it: it would leave nothing to see of the
@@ -20,6 +20,8 @@ MAX_ROWS = 60
 """Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
 _GAP_WIDTH = 9.0
 """Of a gap, in per cent of the whole; gaps never take more than half of it."""
+_LONG_PAUSE = 5
+"""How many times as long as all work a pause is that is drawn as a gap: to scale it would leave nothing to see."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
 _TICK_DISTANCE = 20.0
@@ -31,6 +33,7 @@ class Kind(StrEnum):
     ARRIVAL = "arrival"
     ATTEMPT = "attempt"
     STEP = "step"
+    CALL = "call"
     NEXT = "next"
 
 
@@ -175,7 +178,8 @@ def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> I
         mine = [step for step in steps if begin is None or step.started_at >= begin]
         mine = [step for step in mine if step.started_at <= end]
         steps = [step for step in steps if step not in mine]
-        yield from (_step(step, row, now) for step in mine)
+        parts = [*(_step(step, row, now) for step in mine), *_calls(found, row)]
+        yield from sorted(parts, key=lambda part: part.start or part.end or now)
         before, before_cycle = end, cycle
 
 
@@ -185,7 +189,8 @@ def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) ->
             yield _failed(failure, run)
     if run is None:
         return
-    row = Row(Kind.ATTEMPT, _numbered(run.attempts), run.status, handler, attempt=(run.cycle, run.attempts))
+    this = (run.cycle, run.attempts)
+    row = Row(Kind.ATTEMPT, _numbered(*this), run.status, handler, attempt=this)
     if run.status == RunStatus.DONE:
         row.start, row.end, row.detail = run.started_at, run.finished_at, "succeeded"
         yield row
@@ -195,7 +200,8 @@ def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) ->
         yield row
     elif run.status == RunStatus.WAITING:
         row.kind, row.state = Kind.NEXT, RunStatus.WAITING
-        row.name, row.attempt = _numbered(run.attempts + 1), (run.cycle, run.attempts + 1)
+        row.attempt = (run.cycle, run.attempts + 1)
+        row.name = _numbered(*row.attempt)
         row.waited = str(run.waits_for or "")
         is_ahead = run.due_at and run.due_at > now and not run.parked
         row.end = run.due_at if is_ahead else now
@@ -209,7 +215,7 @@ def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
     started = failure["started_at"] or (run.started_at if is_last and run and run.finished_at else None)
     return Row(
         Kind.ATTEMPT,
-        _numbered(failure["attempt"]),
+        _numbered(*number),
         RunStatus.DEAD if is_last and run and run.status == RunStatus.DEAD else "failed",
         failure["handler"],
         start=started,
@@ -236,19 +242,40 @@ def _step(step: StepRow, attempt: Row, now: datetime) -> Row:
     )
 
 
-def _numbered(attempt: int) -> str:
-    return f"Attempt {attempt}"
+def _calls(found: Detail, attempt: Row) -> Iterator[Row]:
+    """Yield the calls of other services that an attempt traced, which stand among its lines."""
+    begin = attempt.start
+    if begin is None:
+        return
+    for log in found.logs:
+        if log.handler == attempt.handler and (log.cycle, log.attempt) == attempt.attempt:
+            for line in log.lines:
+                if line.took is not None:
+                    start = begin + timedelta(milliseconds=line.at)
+                    end = start + timedelta(milliseconds=line.took)
+                    state = "failed" if line.level else RunStatus.DONE
+                    yield Row(Kind.CALL, line.text, state, log.handler, start, end, attempt=attempt.attempt)
+
+
+def _numbered(cycle: int, attempt: int) -> str:
+    if cycle == 1:
+        return f"Attempt {attempt}"
+    return f"Replay {cycle - 1}" + (f", attempt {attempt}" if attempt > 1 else "")
 
 
 def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
     """Lay out the time from the first moment to the last: work by its length, long pauses as gaps."""
     busy = _merged([(first, first), (last, last), *_work(rows)])
     at_work = max(sum((end - begin for begin, end in busy), timedelta()), _SHORTEST_WORK)
-    pauses = [(end, begin) for (_, end), (begin, _) in itertools.pairwise(busy) if begin - end > at_work]
+    pauses = [
+        (end, begin)
+        for (_, end), (begin, _) in itertools.pairwise(busy)
+        if begin - end > at_work * _LONG_PAUSE
+    ]
     if len(pauses) == 1 and pauses[0] == (first, last):
         pauses = []
     width = min(_GAP_WIDTH, 50 / len(pauses)) if pauses else 0.0
-    drawn = max(last - first - sum((end - begin for begin, end in pauses), timedelta()), _SHORTEST_WORK)
+    drawn = last - first - sum((end - begin for begin, end in pauses), timedelta()) or _SHORTEST_WORK
     per_second = (100 - width * len(pauses)) / drawn.total_seconds()
     scale, x, at = Scale(), 0.0, first
     for begin, end in [*pauses, (last, last)]:
@@ -284,7 +311,7 @@ def _ticks(scale: Scale, came: datetime) -> list[Tick]:
     """Return times for the scale: where its pieces begin, as far as they are apart enough to be read, and its end."""
     ticks: list[Tick] = []
     for begin, _, left, _ in [each for each in scale.pieces if each[1] > each[0]]:
-        if left <= 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
+        if left <= 100 - _TICK_DISTANCE * 1.5 and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
             ticks.append(Tick(round(left, 2), begin - came))
     ticks.append(Tick(100.0, scale.pieces[-1][1] - came))
     return ticks

@@ -466,9 +466,9 @@ def test_watch_tells_of_an_issue_that_is_new_and_of_a_fixed_one_that_fails_again
 
     assert looks == [[("new_issue", ID)], [], [], [("reopened_issue", ID)], []]
     assert first.detail.startswith(
-        f"ValueError (shop/handlers.py:12) in shop.credit is new on release v1; see it with `hookonce issues show {ID}`"
+        f"ValueError (shop/handlers.py:12) in shop.credit is new (release: v1); see it with `hookonce issues show {ID}`"
     )
-    assert "in shop.credit failed again, though it was fixed on release v2; " in again.detail
+    assert "in shop.credit failed again, though it was fixed (release: v2); " in again.detail
     assert "customer" not in first.detail + again.detail
 
 
