@@ -50,6 +50,7 @@ def peaks(run: Run) -> None:
             raw = stack.enter_context(ours.serve("bench.peers.empty_route:raw", is_stock=True))
             for name, server in (("obvious", other), ("flask_read", flask), ("raw_read", raw)):
                 measures[name] = partial(_rate, server, seconds)
+        send(Plan(hookonce.port, count=CONNECTIONS))  # or a quick round is of the first connections
         for _ in run.rounds(5, 1, seconds * 9):
             rates = {name: measure() for name, measure in measures.items()}
             run.note(**{f"{name}_rate": rate for name, rate in rates.items()})
