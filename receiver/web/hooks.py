@@ -33,6 +33,7 @@ log = limited(__name__)
 
 PREFIX = "/hooks/"
 _PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
+_MANY = 500  # events whose memory takes long enough to be freed that an event loop should not do it
 _SHOWN_IDS = 3  # how many event ids the log line of a delivery holds
 _MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
@@ -110,7 +111,10 @@ class DeliveryEndpoint:
             request.is_genuine = True
             request.is_replay = result.is_duplicate
         reach("delivery.answered")
-        return _answer(source, delivery, result, began)
+        answer = _answer(source, delivery, result, began)
+        if len(result.events) > _MANY:
+            await waits.compute(result.let_go)
+        return answer
 
 
 def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable | OverLimit) -> Response:
