@@ -38,6 +38,7 @@ _OF_A_URL = (
 _NEEDED = {
     "queue": ("SELECT", "UPDATE", "DELETE"),
     "runs": ("INSERT",),
+    "run_logs": ("INSERT",),
     "marks": ("SELECT", "INSERT", "DELETE"),
 }
 """Privileges that the end of a run needs, by table."""

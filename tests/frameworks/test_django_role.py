@@ -1,5 +1,6 @@
 """Django's connection under a role that has no right on any table of the ledger."""
 
+import re
 import sys
 import uuid
 
@@ -8,7 +9,9 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
+from hookonce.django import ledger
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.database import roles
 from hookonce.receiver.ledger.database.roles import Task
 from hookonce.receiver.ledger.queries import events as event_queries
@@ -30,19 +33,29 @@ NOT_A_HANDLERS = (
 
 
 @pytest.fixture
-def inbox(plain_inbox, entry, database_url, administer):
+def owner(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def role(plain_inbox, entry, owner, administer):
+    """A role without rights, as which Django works."""
     name = f"shop_{uuid.uuid4().hex[:8]}"
     administer(("CREATE ROLE {}", name))
-    with psycopg.connect(database_url, autocommit=True) as owner:
-        roles.apply(owner, {Task.DJANGO: name})
-        owner.execute(sql.SQL("GRANT SELECT, INSERT ON effects TO {}").format(sql.Identifier(name)))
-        options = entry["OPTIONS"] | {"options": f"-c role={name}"}
-        lead("default", entry | {"OPTIONS": options})
-        plain_inbox.transactions = DjangoTransactions
-        yield plain_inbox
-        connection.close()
-        owner.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+    owner.execute(sql.SQL("GRANT SELECT, INSERT ON effects TO {}").format(sql.Identifier(name)))
+    lead("default", entry | {"OPTIONS": entry["OPTIONS"] | {"options": f"-c role={name}"}})
+    plain_inbox.transactions = DjangoTransactions
+    yield name
+    connection.close()
+    owner.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
     administer(("DROP ROLE {}", name))
+
+
+@pytest.fixture
+def inbox(plain_inbox, role, owner):
+    roles.apply(owner, {Task.DJANGO: role})
+    return plain_inbox
 
 
 def write(event):
@@ -157,3 +170,24 @@ def test_lines_of_a_batch_are_shown_with_each_of_its_events(inbox):
 
     assert [row[2] for row in inbox.runs()] == ["done", "done"]
     assert [lines_of(inbox, event) for event in (1, 2)] == [["booking a", "booking b"]] * 2
+
+
+def test_rights_that_the_refusal_names_are_enough(plain_inbox, role, owner, database_url):
+    def book(event, connection):
+        sys.stdout.write(f"credited {event.event_id}\n")
+        write(event)
+
+    with pytest.raises(ConfigError, match="can't write the end of a run") as refusal:
+        ledger.require_shared("default", database_url)
+    grants = re.search(r"GRANT (USAGE ON SCHEMA hookonce), (.*) to it", str(refusal.value))
+    for rights in [grants[1], *re.findall(r"[A-Z, ]+ ON hookonce\.\w+", grants[2])]:
+        owner.execute(f"GRANT {rights.strip(', ')} TO {role}")
+    ledger.require_shared("default", database_url)
+    plain_inbox.on(book)
+    plain_inbox.deliver("a")
+
+    with keeping_lines():
+        plain_inbox.work()
+
+    assert plain_inbox.runs() == [("a", "book", "done", 1)]
+    assert lines_of(plain_inbox, 1) == ["credited a"]
