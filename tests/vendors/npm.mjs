@@ -1,4 +1,4 @@
-// Vendors' own verifiers from npm, each asked whether it takes a delivery.
+// Verifiers from npm, each asked whether it takes a delivery: vendors' own, but for those that say otherwise.
 //
 // A line of JSON comes in for each delivery: {sender, secret, url, headers (lower case), body (base64), keys (by URL)}, and one goes
 // out: {taken} or {refused: why}. `secret` is what the receiver knows. Run by tests/vendors/test_npm.py in the
@@ -50,6 +50,7 @@ const VERIFIERS = {
     const {"x-cld-timestamp": time, "x-cld-signature": signature} = sent.headers
     return cloudinary.utils.verifyNotificationSignature(sent.text, Number(time), signature)
   },
+  // Of Hook0, by which Coinbase sends; Coinbase has none.
   coinbase_cdp: ({secret, ...sent}) => {
     const {verifyWebhookSignature} = require("hook0-client")
     const headers = new Headers(sent.headers)
@@ -148,6 +149,7 @@ const VERIFIERS = {
     const {api_key: key, api_secret: own} = JSON.parse(secret)
     return new WebhookReceiver(key, own).receive(sent.text, sent.headers.authorization)
   },
+  // Nobody's at MailChannels.
   mailchannels: async (sent) => {
     const {Webhooks} = await import("mailchannels-sdk")
     return Webhooks.verify({payload: sent.text, headers: sent.headers, publicKey: JSON.parse(fetchable(sent)).key})
