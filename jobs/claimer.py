@@ -221,8 +221,9 @@ class Claimer:
         """
         if places := self.registry.places():  # of limits: what waits for one that is free now is due
             limit_gate.take_up(self._executor.idle_ledger, places)
-        if names := self._failing & self.registry.with_breakers():
-            breakers.try_one(self._executor.idle_ledger, names)
+        apart = self.registry.with_breakers()
+        if failing := {name: apart[name] for name in self._failing & apart.keys()}:
+            breakers.try_one(self._executor.idle_ledger, failing)
         finished = self._held.take_finished()
         try:
             claim = claims.claim(

@@ -224,9 +224,15 @@ class Registry:
         """Return a handler by name, or None."""
         return self._by_name.get(name)
 
-    def with_breakers(self) -> set[str]:
-        """Return the names of the handlers that are stopped when they fail again and again."""
-        return {handler.name for handler in self._handlers if handler.breaker is not None}
+    def with_breakers(self) -> dict[str, timedelta]:
+        """Return the handlers that are stopped when they fail again and again, and how far apart a rate has runs."""
+        return {
+            handler.name: handler.limit.rate.interval
+            if handler.limit and handler.limit.rate
+            else timedelta(0)
+            for handler in self._handlers
+            if handler.breaker is not None
+        }
 
     def places(self) -> dict[str, int]:
         """Return the handlers that are limited to a number at once, and that number."""

@@ -12,6 +12,7 @@ from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.runs import breakers, parking, takeover
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from tests.jobs.slots.conftest import let_go, pool_of
 from tests.support import claiming
 from tests.support.inbox import effect
@@ -113,6 +114,35 @@ def test_one_event_is_tried_and_fails_alone(inbox, shop):
         assert shop.calls == calls + expected
 
     assert is_paused(inbox)
+
+
+PASSES = """
+UPDATE hookonce.queue SET due_at = due_at - %(span)s, slot_at = slot_at - %(span)s;
+UPDATE hookonce.limits SET head = head - %(span)s;
+UPDATE hookonce.breakers SET opened_at = opened_at - %(span)s, try_at = try_at - %(span)s
+"""
+
+
+def test_tries_are_as_far_apart_as_the_rate_and_need_no_time_of_a_backlog(inbox):
+    hour, hours = 0, []
+
+    def credit(event, tx):
+        hours.append(hour)
+        if hour < 4:
+            raise ConnectionError
+        effect(event, tx)
+
+    limit = RunLimit(rate=Rate(20, timedelta(days=1)))  # two at once, then one in 76 minutes
+    inbox.on(credit, limit=limit, breaker=2, attempts=10, backoff=(HOUR, HOUR))
+    deliver(inbox, 60)  # a backlog whose times are taken for three days
+    while hour < 5:
+        inbox.work()
+        for statement in PASSES.split(";"):
+            inbox.connection.execute(statement, {"span": HOUR / 2})
+        hour += 0.5
+
+    assert hours == [0, 0, 1.5, 3, 4.5]
+    assert not is_paused(inbox)
 
 
 class Feed:
@@ -263,7 +293,7 @@ def test_try_that_kills_its_worker_is_charged(inbox):
     may_try(inbox)
     inbox.work()  # a try that only fails
     may_try(inbox)
-    assert breakers.try_one(inbox.connection, ["credit"]) == [event]
+    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers()) == [event]
     (run,) = claiming.claim(inbox.connection, inbox.registry).runs
     assert (run.is_trial, run.attempt) == (True, 2)
     lose(inbox)
@@ -289,7 +319,7 @@ def test_suspect_is_tried_if_there_is_nothing_else(inbox):
     assert claiming.claim_suspect(inbox.connection, inbox.registry) is None
 
     may_try(inbox)
-    assert breakers.try_one(inbox.connection, ["credit"]) == [event]
+    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers()) == [event]
     assert inbox.rows("SELECT waits FROM hookonce.queue") == [("suspect",)]
     inbox.work()
 

@@ -7,7 +7,7 @@ only he ends then. A row of `breakers` counts; it is written at failures, and go
 """
 
 import random
-from collections.abc import Collection
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -62,9 +62,11 @@ SELECT '{WHO}', 'resume', 'handler ' || name, '{{}}' FROM ended
 _HAND_OVER = "DELETE FROM hookonce.breakers WHERE handler = %s AND opened_at IS NOT NULL RETURNING handler"
 # A time that is farther off than any wait is from before the database's clock was set back.
 _TRIED = """
-SELECT handler, tries FROM hookonce.breakers
-WHERE opened_at IS NOT NULL AND (try_at <= now() OR try_at > now() + %s) AND handler = ANY(%s)
-ORDER BY handler FOR UPDATE SKIP LOCKED
+SELECT handler, tries, apart FROM hookonce.breakers
+JOIN unnest(%s::text[], %s::interval[]) AS t (handler, apart) USING (handler)
+WHERE opened_at IS NOT NULL AND (tries > 0 OR opened_at NOT BETWEEN now() - apart AND now())
+      AND (try_at <= now() OR try_at > now() + greatest(apart, %s))
+ORDER BY handler FOR UPDATE OF breakers SKIP LOCKED
 """
 # From a place between the oldest and the newest on; what is paused besides is passed over, a page of it at most.
 _PARKED = f"""
@@ -94,7 +96,7 @@ _LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = 
 _TRY = f"""
 WITH tried AS (
     UPDATE hookonce.breakers SET trying = %(event)s, tries = tries + 1,
-        try_at = now() + least(%(longest)s, %(first)s * power(2, least(tries + 1, 10)))
+        try_at = now() + greatest(%(apart)s, least(%(longest)s, %(first)s * power(2, least(tries + 1, 10))))
     WHERE handler = %(handler)s
 )
 UPDATE hookonce.queue SET waits = nullif(waits, '{Waits.HANDLER}'), due_at = now()
@@ -157,13 +159,18 @@ def hand_over(connection: psycopg.Connection, handler: str) -> bool:
     return connection.execute(_HAND_OVER, [handler]).fetchone() is not None
 
 
-def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[int]:
-    """Make one event due of each of these handlers whose breaker is open and may try; return the events. Committed."""
+def try_one(connection: psycopg.Connection, handlers: Mapping[str, timedelta]) -> list[int]:
+    """Make one event due of each of these handlers whose breaker is open and may try; return the events. Committed.
+
+    `handlers`: how far apart the tries of each must be at least, by its rate. What is tried gets no time of that rate:
+    those of a backlog may be taken for days, while nothing of it runs.
+    """
     tried = []
+    asked = [list(handlers), list(handlers.values()), LONGEST_WAIT]
     with connection.transaction():
-        for handler, tries in connection.execute(_TRIED, [LONGEST_WAIT, sorted(handlers)]).fetchall():
+        for handler, tries, apart in connection.execute(_TRIED, asked).fetchall():
             if found := _one_to_try(connection, handler, tries):
-                spans = {"first": FIRST_TRY, "longest": LONGEST_WAIT}
+                spans = {"first": FIRST_TRY, "longest": LONGEST_WAIT, "apart": apart}
                 connection.execute(_TRY, {"handler": handler, "event": found[0], "n": found[1], **spans})
                 tried.append(found[0])
             elif connection.execute(_IS_ANY_PARKED, [handler]).fetchone() is not None:

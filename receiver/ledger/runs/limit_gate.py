@@ -210,6 +210,8 @@ def hold_back(connection: psycopg.Connection, limited: Sequence[LimitedRun], at_
             slot = None if slot_at is None else slot_at - now
             held[row] = Held(waits=LIMIT.prefix + each.key[1], slot=slot)
             full.add(each.key)
+        elif each.run.is_trial:  # these are spread over the rate by their breaker
+            places.give(each)
         elif (delay := _delay(each.key, by.rate, slot_at, heads, now)) is not None:
             held[row] = Held(delay, slot=delay)
         else:
