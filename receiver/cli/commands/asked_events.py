@@ -32,7 +32,7 @@ def list_(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
 
 
 def search(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
-    """Print the events whose bodies hold what is looked for, and how far was looked."""
+    """Print the events whose bodies contain what is looked for, and how far was looked."""
     size = min(limit or MAX_SEARCHED, MAX_SEARCHED)
     with desk() as here:
         found = here.ask(search_bodies, asked=asking(SearchQuery, **given, limit=size))
