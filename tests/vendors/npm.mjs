@@ -4,10 +4,11 @@
 // out: {taken} or {refused: why}. `secret` is what the receiver knows. Run by tests/vendors/test_npm.py in the
 // directory where the packages are installed (`make vendors`).
 
-import {createRequire} from "node:module"
+import {createRequire, register} from "node:module"
 import {createSecretKey} from "node:crypto"
 import {createInterface} from "node:readline"
 import {Readable} from "node:stream"
+import {pathToFileURL} from "node:url"
 
 const require = createRequire(process.cwd() + "/")
 const json = (sent) => JSON.parse(sent.text)
@@ -339,6 +340,33 @@ for (const [sender, platform] of Object.entries(OF_TERN)) {
     if (!said.isValid) throw new Error(said.error)
     return true
   }
+}
+
+// Others' code: validators for Nuxt, which here gets its request from the delivery, and its settings.
+const OF_NUXT = {
+  docusign: "docusign", dropbox: "dropbox", fourthwall: "fourthwall", heroku: "heroku", kick: "kick", vercel: "vercel",
+}
+const NUXT = {
+  h3: `export const getRequestHeaders = (sent) => sent.headers, readRawBody = async (sent) => sent.text
+       export const createError = (said) => new Error(said.message)`,
+  "#imports": "export const useRuntimeConfig = (sent) => ({webhook: sent.settings})",
+}
+register(asModule(`
+  const NUXT = ${JSON.stringify(NUXT)}, asModule = ${asModule}
+  export const resolve = (name, context, next) =>
+    name in NUXT ? {url: asModule(NUXT[name]), shortCircuit: true} : next(name, context)
+`))
+for (const [sender, platform] of Object.entries(OF_NUXT)) {
+  VERIFIERS[sender] = async ({secret, ...sent}) => {
+    const file = `node_modules/nuxt-webhook-validators/dist/runtime/server/lib/validators/${platform}.js`
+    const [isValid] = Object.values(await import(pathToFileURL(file)))
+    const settings = {[platform]: {secretKey: secret, appSecret: secret, publicKey: secret}}
+    return isValid({...sent, settings})
+  }
+}
+
+function asModule(text) {
+  return `data:text/javascript,${encodeURIComponent(text)}`
 }
 
 // What a verifier would fetch, it gets from the delivery's own `keys`.

@@ -21,8 +21,9 @@ from tests.support.captured import captured_of
 SCRIPT = Path(__file__).with_name("npm.mjs").read_text()
 PACKAGES = Path(__file__).parents[2] / ".vendors"
 URL = "https://in.example/hooks/s"
+TABLES = re.findall(r"const OF_\w+ = \{(.*?)\}", SCRIPT, re.DOTALL)
 SENDERS = re.findall(r"^  (\w+): (?:async )?\((?:\{secret|sent)", SCRIPT, re.MULTILINE) + re.findall(
-    r'(\w+): "', SCRIPT.partition("OF_TERN = {")[2].partition("}")[0]
+    r'(\w+): "', "".join(TABLES)
 )
 ACCOUNTS = {"standard_webhooks": "svix-headers", "fal_ai": "result"}
 """The captured deliveries whose secret the verifier can be given, where the first one's can't."""
