@@ -160,7 +160,18 @@ class Executor:
             if isinstance(error, TimeUp):
                 alarm.unset()
             self._hear_ending()
-            self._fail(work, transactions, error)
+            self._fail(work, transactions, self._told(error, handler))
+
+    def _told(self, error: BaseException, handler: Handler) -> BaseException:
+        """Return an error that can be told within the handler's time, or else `TimeUp` in its place."""
+        try:
+            with self.alarm.limit(handler.timeout):
+                str(error)
+        except TimeUp:
+            return TimeUp()  # of another, which has what takes no end in its context
+        except BaseException:  # noqa: BLE001, S110  who tells of it says so
+            pass
+        return error
 
     def _fail(self, work: Work, transactions: Transactions, error: BaseException) -> None:
         """End an attempt that has failed, or whose lease is lost."""

@@ -11,10 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.held_claims import HeldClaims
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.runs import leases
 
 log = logging.getLogger(__name__)
@@ -85,7 +83,7 @@ class Heartbeat:
         try:
             with self._connect() as connection:
                 renewed = leases.renew(connection, tokens)
-        except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
+        except Exception as error:  # noqa: BLE001  a listener of the user's to all pools may raise anything
             log.warning("the leases of %d claims were not renewed: %s", len(tokens), type(error).__name__)
             return
         if lost := set(tokens) & set(self._claims.tokens) - renewed:

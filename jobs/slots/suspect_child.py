@@ -29,6 +29,7 @@ class SuspectChild:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._home = Path.cwd()  # a handler may go elsewhere, where no configuration is found
         self._last = LastClaims(path)
         self._lock = path.with_suffix(".pid")
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,7 +69,7 @@ class SuspectChild:
             whole = [*command, "--place", str(self._path), "--parent", str(os.getpid())]
             # A group of its own: with its parent's the supervisor ends all that is left there.
             self._process = subprocess.Popen(  # noqa: S603  our own command
-                whole, stdin=subprocess.DEVNULL, pass_fds=[descriptor], process_group=0
+                whole, cwd=self._home, stdin=subprocess.DEVNULL, pass_fds=[descriptor], process_group=0
             )
             pid = self._process.pid
             os.pwrite(descriptor, f"{pid} {spawn.started(pid)}".encode(), 0)

@@ -412,9 +412,10 @@ def test_worker_that_died_at_it_is_replaced_when_its_lease_is_over(inbox, long):
     assert inbox.runs() == [("a", "write_one", "done", 1)]
 
 
-def test_heartbeat_that_fails_says_so_and_goes_on(caplog, inbox):
+@pytest.mark.parametrize("error", [psycopg.OperationalError, LookupError], ids=["ledger", "listener"])
+def test_heartbeat_that_fails_says_so_and_goes_on(caplog, inbox, error):
     def away():
-        raise psycopg.OperationalError("gone")
+        raise error("gone")
 
     inbox.on(write_one, tx="none")
     inbox.deliver("a")
@@ -423,7 +424,7 @@ def test_heartbeat_that_fails_says_so_and_goes_on(caplog, inbox):
 
     heartbeat.Heartbeat(held, away).beat()
 
-    assert "the leases of 1 claims were not renewed: OperationalError" in caplog.text
+    assert f"the leases of 1 claims were not renewed: {error.__name__}" in caplog.text
     assert len(held.tokens) == 1
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DisconnectionError
 
-from hookonce.receiver.config.server_urls import libpq_url, schema_of
+from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
@@ -33,6 +33,10 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
             dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
         schema.use(connection, schema_of(url))
+        if is_pooled(
+            url
+        ):  # no session of ours says it there; what a lock was waited for is seen by the next statement
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
     made = create_engine("postgresql+psycopg://", creator=opened, **options)

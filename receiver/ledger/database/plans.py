@@ -28,6 +28,10 @@ FOR_UNFLUSHED_END = (*FOR_ONE_END, b"SET LOCAL synchronous_commit = off")
 """The same, and the commit is not waited for (`receiver.ledger.database.flushing`)."""
 
 
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Whatever the server, or a pooler's, is used to."""
+
+
 @contextmanager
 def claiming(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Begin a transaction that claims, with its first statement, and commit it with the last one.
@@ -43,7 +47,7 @@ def claiming(connection: psycopg.Connection[Any]) -> Iterator[None]:
     is_autocommit, connection.autocommit = connection.autocommit, True
     try:
         with connection.pipeline():
-            connection.execute("BEGIN", prepare=True)
+            connection.execute(BEGIN, prepare=True)
             connection.execute(_FOR_CLAIM, prepare=True)
             yield
             connection.execute("COMMIT", prepare=True)

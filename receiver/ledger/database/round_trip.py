@@ -22,6 +22,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
 from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.plans import BEGIN
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class RoundTrip:
             pgconn.enter_pipeline_mode()
             try:
                 if self._begins:
-                    pgconn.send_query_params(b"BEGIN", None)
+                    pgconn.send_query_params(BEGIN.encode(), None)
                 self._send(first, wanted)
                 pgconn.pipeline_sync()
                 if pgconn.flush():

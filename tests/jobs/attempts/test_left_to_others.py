@@ -3,8 +3,13 @@
 import asyncio
 import contextlib
 import contextvars
+import os
+import sys
+import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,8 +19,12 @@ from sqlalchemy import text
 from sqlalchemy.event import listen, remove
 from sqlalchemy.pool import Pool
 
-from tests.jobs.attempts.test_left_in_sessions import WORKERS, worked
+from hookonce.jobs.attempts.transaction_guard import GivenCursor
+from hookonce.jobs.slots.suspect_child import SuspectChild
+from tests.jobs.attempts.test_left_in_sessions import WORKERS, needs_a_pooler, worked
 from tests.support.inbox import effect, inbox
+from tests.support.pooler import pooling
+from tests.support.waiting import until
 
 __all__ = ["inbox"]
 
@@ -187,3 +196,88 @@ def test_what_a_listener_to_all_pools_has_set_stays_from_run_to_run(inbox):
     inbox.work()
 
     assert found == ["app, public"] * 2
+
+
+def test_statement_of_a_thread_that_waited_for_the_connection_is_not_the_next_ones(inbox, monkeypatch):
+    def insert(tx):
+        with contextlib.suppress(RuntimeError):
+            tx.exec_driver_sql("INSERT INTO effects VALUES ('stray')")
+
+    def handler(event, tx):
+        effect(event, tx)
+        if event.event_id == "a":
+            threads.append(threading.Thread(target=insert, args=[tx]))
+            threads[0].start()
+            assert looked.wait(20)
+        else:
+            returned.set()
+            threads[0].join()
+
+    def look_at(cursor, query):
+        found = looking(cursor, query)
+        if "stray" in query:
+            looked.set()
+            returned.wait(20)
+        return found
+
+    looked, returned, threads, looking = threading.Event(), threading.Event(), [], GivenCursor._look_at  # noqa: SLF001
+    monkeypatch.setattr(GivenCursor, "_look_at", look_at)
+    inbox.on(handler)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert inbox.effects() == ["a", "b"]
+
+
+@pytest.mark.parametrize("worker", WORKERS.values(), ids=WORKERS)
+def test_error_that_takes_no_end_to_be_told_is_cut_off(inbox, worker):
+    class EndlessError(Exception):
+        def __str__(self):
+            return endless()
+
+    def endless():
+        while True:
+            time.sleep(0.01)
+
+    def handler(*_):
+        raise EndlessError
+
+    inbox.on(handler, attempts=1, timeout=timedelta(seconds=0.2))
+    inbox.deliver("a")
+
+    with worker(inbox) as work:
+        worked(inbox, work)
+
+    assert errors(inbox) == ["took longer than 0.2 s"]
+
+
+@needs_a_pooler
+def test_level_that_a_database_is_used_to_is_not_ours_behind_a_pooler(inbox, data_directory):
+    def handler(_, tx):
+        found.append(tx.exec_driver_sql("SHOW transaction_isolation").scalar())
+
+    found = []
+    name = inbox.connection.info.dbname
+    inbox.connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    inbox.on(handler)
+    inbox.deliver("a", "b")
+
+    with pooling(inbox.settings.database_url, data_directory, settings="SET timezone = UTC") as url:
+        inbox.settings = replace(inbox.settings, database_url=url)
+        inbox.work()
+        inbox.drains.pop().close()
+
+    assert found == ["read committed"] * 2
+
+
+def test_child_for_suspects_is_started_where_its_worker_was(tmp_path, monkeypatch):
+    home = Path.cwd()
+    monkeypatch.setenv("SAID", str(tmp_path / "said"))
+    child = SuspectChild(tmp_path / "0")
+    monkeypatch.chdir(tmp_path)
+
+    child.start([sys.executable, "-c", "import os; open(os.environ['SAID'], 'w').write(os.getcwd())"])
+
+    until(child.take_status, 0)
+    assert Path(os.environ["SAID"]).read_text(encoding="utf-8") == str(home)
