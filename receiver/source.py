@@ -58,7 +58,7 @@ class Source:
 
     name: str
     provider: Provider
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
     repeats: Literal["run", "hold"] = "run"
     conflicts: Literal["accept", "reject"] = "accept"
     window: timedelta = timedelta(hours=1)

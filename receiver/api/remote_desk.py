@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from hookonce.receiver.api.routes import BY_NAME, Operation
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict, Invalid, NotFound
 from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 from hookonce.receiver.remote.client import Client
@@ -59,6 +59,10 @@ class RemoteDesk:
 
 def _path(operation: Operation, which: RequestModel | None) -> str:
     named = {} if which is None else which.model_dump(mode="json")
+    if steps := [
+        each for each in named.values() if each in {".", ".."}
+    ]:  # however it is quoted, it is resolved
+        raise Invalid(f"{steps[0]!r} can't be asked of another inbox by this name; give the ledger id")
     return operation.path.format_map({name: quote(str(each), safe="") for name, each in named.items()})
 
 

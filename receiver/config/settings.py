@@ -48,8 +48,8 @@ RETRY_MARGIN = timedelta(days=1)
 class Settings:
     """Everything hookonce was told; immutable. `database_url` and `redis_url` may hold passwords."""
 
-    database_url: str
-    redis_url: str
+    database_url: str = field(repr=False)
+    redis_url: str = field(repr=False)
     sources: Mapping[str, Source]
     handlers: tuple[str, ...] = ()
     provider_places: tuple[str, ...] = ()

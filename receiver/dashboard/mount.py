@@ -5,6 +5,7 @@ from pathlib import Path
 
 from flask import Flask
 from jinja2 import StrictUndefined
+from werkzeug.routing import IntegerConverter, Map
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard import (
@@ -28,6 +29,7 @@ from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_
 from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.tabs import TABS
 from hookonce.receiver.dashboard.template_filters import FILTERS
+from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.runs.traceback_frames import calls
@@ -58,6 +60,13 @@ PAGES = (
 """Modules that add pages to the blueprint when they are imported."""
 
 
+class _Id(IntegerConverter):
+    """A number in a path: an id, so one that PostgreSQL can have; any other is of no page."""
+
+    def __init__(self, rules: Map) -> None:
+        super().__init__(rules, min=1, max=MAX_ID)
+
+
 def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     """Serve /admin if there is an admin token; without one, it does not exist."""
     if not settings.admin_token:
@@ -77,6 +86,7 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     )
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.url_map.converters["int"] = _Id
     app.register_blueprint(admin)
 
 

@@ -29,8 +29,10 @@ MAX_LINES_PER_SECOND = 200
 _OURS = "hookonce."
 _ONLY_KEPT = "_hookonce_only_kept"
 """Marks a record that its logger's level would not have let through."""
-_HEARD = MAX_LINE_LENGTH + 500
-"""Characters of a line until its attempt has ended: a secret at which it is cut then is masked first, as a whole."""
+_HEARD = MAX_LINE_LENGTH + 4_000
+"""Characters of a line until its attempt has ended: a secret at which it is cut then is masked first, as a whole.
+
+A private key on one line is about 3,300 characters long."""
 _HALF = MAX_LINES // 2
 _CUT = "…"
 # A logger's line that goes to stderr is there already. CPython's `_getframe` tells who writes;

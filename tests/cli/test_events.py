@@ -126,6 +126,16 @@ def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
     assert shown["failures"][0]["error"] == "boom"
 
 
+def test_error_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
+    stored("evt_1\x1b]0;title\x07")
+    stored("evt_2")
+
+    shown = hookonce("events", "show", "evt_")
+
+    assert "stripe:evt_1\\x1b]0;title\\x07" in shown.err
+    assert "\x1b]" not in shown.err
+
+
 def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
     number = stored("evt_1", status="dead", runs=[("app.credit", "dead", 3)])
     for attempt, kept in enumerate((b"Traceback\n  boom\x1b[2J\n", b"Traceback\n  boom\x1b[2J\n", None), 1):

@@ -55,6 +55,21 @@ def test_settings_reads_sources_and_their_secrets(written, tmp_path):
     assert partner.public_url == "https://hooks.example.com"
 
 
+def test_settings_never_show_a_secret(written):
+    environ = written(
+        '[sources.stripe]\nsecrets = ["env:NEW"]\n[admin]\ntoken = "env:TOKEN"\n',
+        NEW=SECRET,
+        TOKEN="token-of-the-tests",
+        DATABASE_URL="postgresql://me:pass-word@x/y",
+        REDIS_URL="redis://:pass-word@x",
+    )
+
+    shown = repr(load_settings(environ))
+
+    assert "stripe" in shown
+    assert not [each for each in (SECRET, "token-of-the-tests", "pass-word") if each in shown]
+
+
 def test_settings_needs_no_file(tmp_path):
     environ = {
         "HOOKONCE_CONFIG": "/dev/null",

@@ -22,6 +22,14 @@ def test_event_that_is_not_there_is_told(browser):
     assert "No event has the ledger id 7" in page.text
 
 
+@pytest.mark.parametrize("number", ["0", "9" * 20, "9" * 400], ids=len)
+@pytest.mark.parametrize(
+    "path", ["events/{}", "events/{}/edit", "events/1/conflicts/{}", "bulk/{}", "rejected/{}"]
+)
+def test_number_that_no_id_has_is_not_found(browser, path, number):
+    assert browser.get(f"/admin/{path.format(number)}").status_code == 404
+
+
 def test_dead_event_shows_why_it_died(inbox, browser):
     (number,) = inbox.store("evt_1", body=b'{"amount":100}')
     inbox.die(number, error="ValueError: no such customer: 'cus_1'")
@@ -294,6 +302,14 @@ def test_json_is_indented_and_otherwise_left_alone(body, pretty):
 
     assert pretty is None or shown.pretty == pretty
     assert "".join(shown.pretty.split()) == "".join(body.decode().split())
+
+
+def test_json_of_many_levels_is_indented_as_far_as_it_is_shown():
+    body = b"[" * 900 + b",".join([b"1"] * 100_000) + b"]" * 900
+
+    shown = body_view._pretty(body.decode())  # noqa: SLF001  what is cut away must not be made
+
+    assert body_view.MAX_SHOWN < len(shown) < body_view.MAX_SHOWN + 2_000
 
 
 @pytest.mark.parametrize("body", [b"a=b", b"{", b"[" * 100_000, b"<xml/>", b"x" * 2_000_000])

@@ -96,11 +96,14 @@ def test_event_as_a_test_sets_what_differs_from_the_sample():
     body["created"] += 1000
     body["data"]["object"]["customer"] = 'cus_"7'
     body["data"]["object"]["added"] = {"deep": [1]}
+    body["data"]["object"]["number"] = "two\nlines \N{GRINNING FACE}\N{RIGHT-TO-LEFT OVERRIDE}"
 
     test = as_test(event_row(), json.dumps(body).encode())
 
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in test
     assert settings_of(test) == {
         "data.object.customer": 'cus_"7',
+        "data.object.number": "two\nlines \N{GRINNING FACE}\N{RIGHT-TO-LEFT OVERRIDE}",
         "data.object.added.deep": [1],
     }
 

@@ -105,6 +105,16 @@ def test_words_of_senders_stand_only_between_the_marks(injection, everything):
     assert not [answer.outside for answer in everything if core in answer.outside]
 
 
+def test_ids_that_a_refusal_lists_stand_between_the_marks(poisoned):
+    inbox, url = poisoned
+    agent = Agent(url, inbox.tokens["agent"])
+
+    refusal = told(agent.refusal("get_event", event="evt_"))
+
+    assert "several events begin with 'evt_': stripe:evt_" in refusal.said["detail"]
+    assert "evt_" not in refusal.outside
+
+
 @pytest.mark.parametrize("injection", INJECTIONS)
 def test_marks_can_not_be_written(injection):
     text = Fenced({"id": 1}, {"body": injection}).text

@@ -34,6 +34,19 @@ def test_replay_does_what_was_planned_and_once(own):
     assert inbox.rows("SELECT who FROM hookonce.audit WHERE subject = 'event 6'") == [("agent (token)",)]
 
 
+def test_confirmation_that_is_spelled_in_another_way_is_the_same(own):
+    inbox, agent = own
+    plan = next(
+        each for each in (agent.plan("replay", events=[6]) for _ in range(50)) if {"-", "_"} & {*each}
+    )
+
+    first = agent.call("confirm", confirmation=plan)
+    again = agent.call("confirm", confirmation=plan.replace("-", "+").replace("_", "/"))
+
+    assert first.known == again.known
+    assert cycles(inbox, 6) == [(2, "waiting")]
+
+
 def test_what_is_done_is_planned_and_run_again_only_if_one_says_so(own):
     inbox, agent = own
     (event,) = inbox.deliver("once")

@@ -67,6 +67,14 @@ LISTINGS = [
 ]
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_name_that_is_a_step_in_a_path_is_not_asked(far, name):
+    refused = far("events", "show", name)
+
+    assert refused.code == 2
+    assert "give the ledger id" in refused.err
+
+
 @pytest.mark.usefixtures("event")
 def test_every_listing_goes_by_the_api(far):
     codes = {" ".join(each): far(*each).code for each in LISTINGS}

@@ -26,7 +26,7 @@ class Confirmations:
     def sealed(self, plan: Mapping[str, Any]) -> str:
         """Return the confirmation of a plan."""
         until = int(time.time() + LASTS.total_seconds())
-        text = json.dumps({**plan, "until": until, "nonce": secrets.token_hex(8)}).encode()
+        text = json.dumps({**plan, "until": until, "nonce": secrets.token_hex(16)}).encode()
         return base64.urlsafe_b64encode(self._seal(text) + text).decode()
 
     def opened(self, confirmation: str) -> dict[str, Any]:

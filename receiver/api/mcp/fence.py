@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin
 
 from hookonce.receiver.desk.models import OURS, ResponseModel
+from hookonce.receiver.desk.refusals import Ambiguous
 from hookonce.receiver.desk.registry import Octets
 
 LONGEST_TEXT: Final = 16_000
@@ -66,6 +67,15 @@ class Fenced:
         mark = secrets.token_hex(8)
         said = json.dumps(visible(self.said), indent=1, ensure_ascii=False)
         return f"{_NOTE}\n<<data {mark}>>\n{said}\n<<end {mark}>>"
+
+
+def refusal(error: Exception) -> str:
+    """Return what a refusal says as an agent reads it; one that lists events has ids of senders in it."""
+    if not isinstance(error, Ambiguous):
+        return str(error)
+    return Fenced(
+        {"refused": "several events are called so; name one by its ledger id"}, {"detail": str(error)}
+    ).text
 
 
 def schema(answer: type[ResponseModel] | type[Octets] | None) -> dict[str, Any]:

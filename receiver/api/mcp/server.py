@@ -13,6 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from hookonce.receiver.api.mcp import resources
+from hookonce.receiver.api.mcp.fence import refusal
 from hookonce.receiver.api.mcp.tools import Tools
 from hookonce.receiver.api.remote_desk import RemoteDesk
 from hookonce.receiver.desk.refusals import Refused
@@ -53,7 +54,7 @@ def server(desk_of: DeskOf, *, read_only: bool = False) -> Server:
                 lambda: tools.call(lambda key: desk_of(ctx, key), asked.name, asked.arguments or {})
             )
         except (Refused, RemoteError) as error:
-            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
+            return types.CallToolResult(content=[types.TextContent(text=refusal(error))], is_error=True)
         return types.CallToolResult(
             content=[types.TextContent(text=told.text)],
             structured_content={**told.known, "said": told.between},
@@ -70,7 +71,7 @@ def server(desk_of: DeskOf, *, read_only: bool = False) -> Server:
         try:
             told = await _in_thread(lambda: resources.looked_at(desk_of(ctx, ""), uri))
         except (Refused, RemoteError) as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, refusal(error)) from None
         content = types.TextResourceContents(uri=uri, mime_type=resources.MIME_TYPE, text=told.text)
         return types.ReadResourceResult(contents=[content])
 

@@ -4,7 +4,6 @@ A tool that changes something says what it would do, and gives a confirmation; o
 arguments are the fields of the action's models, its result is the action's answer, and a refusal is the desk's own.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -76,7 +75,8 @@ class Tools:
         plan = self._confirmations.opened(confirmation)
         action = self._actions[plan["action"]]
         models = {role: model.model_validate(plan[role]) for role, model in action.inputs.items()}
-        return Fenced.of(desk_of(hashlib.sha256(confirmation.encode()).hexdigest()).ask(action, **models))
+        # By its nonce: base64 spells one confirmation in several ways, and each would be done.
+        return Fenced.of(desk_of(plan["nonce"]).ask(action, **models))
 
 
 def _only(arguments: Mapping[str, Any], name: str) -> str:

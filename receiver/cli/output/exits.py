@@ -83,10 +83,12 @@ def exits() -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    """Print the one line that every error is, on stderr; a terminal folds it."""
-    from hookonce.receiver.cli.output.printing import folded  # only an error needs it
+    """Print the one line that every error is, on stderr; a terminal folds it. It may name what a sender wrote."""
+    from hookonce.receiver.cli.output.printing import folded  # only an error needs these
+    from hookonce.receiver.cli.output.tables import clean
 
     lead = "hookonce:"
+    text = clean(text, lines=True)
     line = folded(f"{lead} {text}") if sys.stderr.isatty() else f"{lead} {text}"
     said = click.style(lead, fg="red", bold=True) + line.removeprefix(lead)
     click.echo(said, err=True, color=False if os.environ.get("NO_COLOR") else None)

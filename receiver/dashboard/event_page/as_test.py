@@ -95,6 +95,9 @@ def _is_time(value: object) -> bool:
 
 def _literal(value: object) -> str:
     """Write a value as Python that black would leave alone."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False) if value.isprintable() else json.dumps(value)
-    return repr(value)
+    if not isinstance(value, str):
+        return repr(value)
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in quoted
+    )

@@ -69,19 +69,24 @@ def curl(url: str, headers: Mapping[str, str], body: bytes) -> str:
 
 
 def _pretty(text: str) -> str | None:
-    """Indent JSON; None for what is not JSON."""
+    """Indent JSON, as far as it is shown: a list in many lists would grow a thousandfold. None for what is not JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return None
     made: list[str] = []
-    depth, before = 0, ""
-    for piece in _TOKENS.findall(text):
+    depth, before, length = 0, "", 0
+    for match in _TOKENS.finditer(text):
+        piece = match[0]
         if piece in "}]":
             depth -= 1
         if (piece in "}]" and before not in ("{", "[")) or (before in ("{", "[", ",") and piece not in "}]"):
             made.append("\n" + "  " * depth)
+            length += len(made[-1])
         made.append(": " if piece == ":" else piece)
+        length += len(made[-1])
+        if length > MAX_SHOWN:
+            break
         if piece in "{[":
             depth += 1
         before = piece
