@@ -200,7 +200,8 @@ class SourceReader:
         try:
             return load(name, places, options)
         except (LookupError, ValueError, ImportError) as error:
-            self._mistake(str(error.args[0] if error.args else error))
+            said = str(error.args[0] if error.args else error)
+            self._mistake(said.replace(f"{name}: ", f"in [sources.{self._name}.{name}], ", 1))
             return None
 
     def _options(self, provider: str) -> dict[str, Any] | None:

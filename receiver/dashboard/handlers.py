@@ -1,6 +1,5 @@
 """*Handlers*: which patterns they take, how their newest runs went, and what holds them up."""
 
-from collections import defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -10,45 +9,24 @@ from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.refusals import NotFound
-from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers, limits_of
+from hookonce.receiver.ledger.handlers import HandlerLimits
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
-from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.stats import batch_figures, worker_slots
 
 
 @admin.get("/handlers")
 def handlers() -> str:
     """Show every handler that a worker announced or that ran lately."""
-    with context().ledger() as connection:
-        known = known_handlers(connection)
-        figures = {row.handler: row for row in handler_stats.handlers(connection)}
-        failing = {each.handler: each for each in breakers.breakers(connection)}
-        waiting = limit_gate.waiting(connection)
-        delays = limit_gate.delays(connection)
-        in_batches = batch_figures.figures(connection)
-        suspects = worker_slots.suspects(connection)
-        long = {each.handler: each for each in reversed(worker_slots.long_transactions(connection))}
-        paused = pauses.by_handler(connection)
-    patterns: dict[str, list[KnownHandler]] = defaultdict(list)
-    for one in known:
-        patterns[one.handler].append(one)
+    with context().desk() as here:
+        found = desk_pauses.list_handlers(here).data
     return render_template(
         "admin/handlers.html",
-        names=sorted(
-            {*patterns, *figures, *paused, *failing, *waiting, *delays, *in_batches, *suspects, *long}
-        ),
-        patterns=patterns,
-        figures=figures,
-        paused=paused,
-        limits={name: list(each.words()) for name, each in limits_of(known).items()},
-        failing=failing,
-        waiting=waiting,
-        delays=delays,
-        in_batches=in_batches,
-        suspects=suspects,
-        long=long,
+        handlers=found,
+        limits={
+            each.name: list(HandlerLimits.of(each.limits.model_dump()).words())
+            for each in found
+            if each.limits
+        },
         most=handler_stats.RUNS_LOOKED_AT,
         now=datetime.now(UTC),
     )

@@ -8,7 +8,7 @@ from flask import Response, make_response, redirect, render_template, request, u
 from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.desk.client_commands import CommandsQuery, list_client_commands
-from hookonce.receiver.desk.history import AlertsQuery, list_alerts, list_audit, send_test_alert
+from hookonce.receiver.desk.history import AlertsQuery, AuditQuery, list_alerts, list_audit, send_test_alert
 from hookonce.receiver.desk.models import MAX_ID, PAGE_SIZE, Page, Paged, ResponseModel
 from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.desk.registry import Action
@@ -69,7 +69,7 @@ def bulks() -> str:
 @admin.get("/audit")
 def audit() -> str:
     """Show what people and programs did, newest first."""
-    return _page(list_audit, Paged, "audit")
+    return _page(list_audit, AuditQuery, "audit")
 
 
 @admin.get("/limits")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
@@ -25,6 +25,14 @@ class Change(ResponseModel):
     action: Ours
     subject: str
     detail: Any
+
+
+class AuditQuery(Paged):
+    """Which changes."""
+
+    who: Text | None = Field(None, description="only of this person or token")
+    action: Text | None = Field(None, description="only of this kind, as `replay` or `pause`")
+    subject: Text | None = Field(None, description="only to this, as `event 12` or `source stripe`")
 
 
 class ChangePage(Page[Change]):
@@ -59,9 +67,10 @@ class AlertSent(ResponseModel):
 
 
 @action(scope=Scope.READ)
-def list_audit(desk: Desk, asked: Paged) -> ChangePage:
+def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
     """List what people and programs did, newest first."""
-    rows = audit_log.latest(desk.connection, asked.limit, asked.cursor)
+    said = {"who": asked.who, "action": asked.action, "subject": asked.subject}
+    rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **said)
     return ChangePage(
         data=[Change.model_validate(asdict(row)) for row in rows],
         next=rows[-1].id if len(rows) == asked.limit else None,

@@ -9,10 +9,11 @@ import psycopg
 from pydantic import Field
 
 from hookonce.receiver.desk.history import Alert
-from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel
+from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
@@ -64,14 +65,6 @@ class SlotUse(ResponseModel):
     seconds_ago: int
 
 
-class OpenTransaction(ResponseModel):
-    """An attempt that wrote and waits for something else in its transaction."""
-
-    handler: Ours
-    event: Identifier
-    seconds: float
-
-
 class BatchFigures(HandlerBatches):
     """What became of the batches of a handler."""
 
@@ -100,7 +93,7 @@ class Stats(ResponseModel):
     alerts: list[Alert]
     workers: list[SlotUse]
     suspects: dict[Ours, int]
-    long_transactions: list[OpenTransaction]
+    long_transactions: list[LongTransaction]
     waiting_for_limit: dict[Ours, int]
     rate_delay_seconds: dict[Ours, float]
     breakers: list[BreakerState]
@@ -149,10 +142,11 @@ def get_stats(desk: Desk) -> Stats:
     """Count events by source and status, and rejected deliveries by reason; say what waits."""
     with desk.connection.transaction():  # so that what adds up in the ledger adds up here
         desk.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        return Stats(**_numbers(desk.connection), notifications_pending=_pending(desk.settings.redis_url))
+        return Stats(**_numbers(desk), notifications_pending=_pending(desk.settings.redis_url))
 
 
-def _numbers(connection: psycopg.Connection) -> dict[str, Any]:
+def _numbers(desk: Desk) -> dict[str, Any]:
+    connection = desk.connection
     events = totals.events_by_status(connection)
     gone = event_accounts.gone(connection).values()
     by_status = Counter[str]()
@@ -188,10 +182,7 @@ def _numbers(connection: psycopg.Connection) -> dict[str, Any]:
             for each in worker_slots.workers(connection)
         ],
         "suspects": worker_slots.suspects(connection),
-        "long_transactions": [
-            {"handler": each.handler, "event": each.event, "seconds": round(each.open_for.total_seconds(), 1)}
-            for each in worker_slots.long_transactions(connection)
-        ],
+        "long_transactions": long_transactions(desk),
         "waiting_for_limit": limit_gate.waiting(connection),
         "rate_delay_seconds": {
             handler: round(delay.total_seconds(), 1)

@@ -111,7 +111,7 @@ Ours = Annotated[str, OURS]
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
-IssueId = Annotated[Ours, BeforeValidator(_issue), Field(pattern=_ISSUE)]
+IssueId = Annotated[Ours, Field(pattern=_ISSUE), BeforeValidator(_issue)]
 """An issue, as `/issues` gives it."""
 
 

@@ -9,13 +9,14 @@ from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.stats import batch_figures, worker_slots
 
 
 def _kind(value: str) -> str:
@@ -107,9 +108,13 @@ class Handler(ResponseModel):
 
     name: Ours
     takes: list[HandlerPattern] = Field(description="none if no worker has named it within a day")
-    done: int = Field(description="of its newest runs")
+    runs: int = Field(description=f"among the newest {handler_stats.RUNS_LOOKED_AT} of all handlers")
+    done: int = Field(description="of these")
     open: int
     dead: int
+    failure_rate: float = Field(description="the share of their attempts that failed")
+    p50_seconds: float | None = Field(description="how long half of their last attempts took at most")
+    p99_seconds: float | None
     latest_run: datetime | None
     is_paused: bool
     paused_by: Literal["person", "breaker"] | None
@@ -124,6 +129,8 @@ class Handler(ResponseModel):
         description="how long what comes now waits for the handler's rate; of several accounts or sources the longest"
     )
     batches: HandlerBatches | None = Field(description="null if it has taken none")
+    suspects: int = Field(description="runs whose worker died beside others; each is run by itself")
+    long_transaction: LongTransaction | None = Field(description="the longest of its that wrote and waits")
 
 
 class Handlers(ResponseModel):
@@ -149,7 +156,10 @@ def list_handlers(desk: Desk) -> Handlers:
         handler: HandlerBatches.model_validate(each, from_attributes=True)
         for handler, each in batch_figures.figures(desk.connection).items()
     }
-    names = {*pauses.handlers(desk.connection), *paused, *failing, *waiting, *delays, *in_batches}
+    suspects = worker_slots.suspects(desk.connection)
+    long = {each.handler: each for each in reversed(long_transactions(desk))}
+    held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}
+    names = {*pauses.handlers(desk.connection), *paused, *held_up}
     return Handlers(
         data=[
             Handler(
@@ -166,10 +176,14 @@ def list_handlers(desk: Desk) -> Handlers:
                     for each in known
                     if each.handler == name
                 ],
-                done=stats[name].done if name in stats else 0,
-                open=stats[name].open if name in stats else 0,
-                dead=stats[name].dead if name in stats else 0,
-                latest_run=stats[name].latest if name in stats else None,
+                runs=(fared := stats.get(name, handler_stats.NONE)).runs,
+                done=fared.done,
+                open=fared.open,
+                dead=fared.dead,
+                failure_rate=fared.failure_rate,
+                p50_seconds=fared.p50,
+                p99_seconds=fared.p99,
+                latest_run=fared.latest,
                 is_paused=name in paused,
                 paused_by=_by(paused[name]) if name in paused else None,
                 limits=Limits.model_validate(limits[name], from_attributes=True) if name in limits else None,
@@ -177,6 +191,8 @@ def list_handlers(desk: Desk) -> Handlers:
                 waiting_for_limit=waiting.get(name, 0),
                 rate_delay_seconds=delays.get(name, timedelta()).total_seconds(),
                 batches=in_batches.get(name),
+                suspects=suspects.get(name, 0),
+                long_transaction=long.get(name),
             )
             for name in sorted(names)
         ]

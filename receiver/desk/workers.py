@@ -53,8 +53,15 @@ def list_workers(desk: Desk) -> Workers:
             Suspects(handler=handler, runs=count)
             for handler, count in worker_slots.suspects(connection).items()
         ],
-        long_transactions=[
-            LongTransaction(handler=each.handler, event=each.event, seconds=each.open_for.total_seconds())
-            for each in worker_slots.long_transactions(connection)
-        ],
+        long_transactions=long_transactions(desk),
     )
+
+
+def long_transactions(desk: Desk) -> list[LongTransaction]:
+    """Return the attempts that wrote and wait, the longest first."""
+    return [
+        LongTransaction(
+            handler=each.handler, event=each.event, seconds=round(each.open_for.total_seconds(), 1)
+        )
+        for each in worker_slots.long_transactions(desk.connection)
+    ]

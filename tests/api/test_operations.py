@@ -283,9 +283,13 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
         {
             "name": "app.credit",
             "takes": [],
+            "runs": 0,
             "done": 0,
             "open": 0,
             "dead": 0,
+            "failure_rate": 0.0,
+            "p50_seconds": None,
+            "p99_seconds": None,
             "latest_run": None,
             "is_paused": True,
             "paused_by": "person",
@@ -294,6 +298,8 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
             "waiting_for_limit": 0,
             "rate_delay_seconds": 0.0,
             "batches": None,
+            "suspects": 0,
+            "long_transaction": None,
         }
     ]
     assert resumed.status_code == 204

@@ -32,6 +32,7 @@ encryption_keys = ["env:KEY"]
 token = "env:ADMIN"
 [sources.stripe]
 secrets = ["env:STRIPE_SECRET"]
+tests = true
 [sources.shopify]
 secrets = ["env:STRIPE_SECRET"]
 [sources.github]

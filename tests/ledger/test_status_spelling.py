@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 # Where the same word means something else: a verdict on a delivery, a replay's outcome, a column, a field, a heading.
 OTHERS = {
     "receiver/desk/replays.py": {"running"},
+    "receiver/cli/commands/asked_events.py": {"dead"},
     "receiver/cli/commands/events.py": {"dead"},
     "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/desk/events.py": {"done", "running"},

@@ -39,6 +39,8 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     settings = load_settings()
     require_servers(settings)
     _require_numbers("WEB_CONCURRENCY", "PORT")
+    if any(each.startswith("--port") for each in gunicorn_options):
+        raise click.UsageError("--port is no option; `--bind :8000`, or PORT, says where to listen")
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
     where = _where(gunicorn_options)

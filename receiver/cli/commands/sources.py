@@ -11,6 +11,7 @@ from hookonce.receiver.cli.action_command import facts_of
 from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.tables import cell, print_json, show
+from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
 from hookonce.receiver.desk.sources import list_providers as list_providers_
@@ -43,9 +44,12 @@ def list_sources(*, as_json: bool) -> None:
         for document in documents:
             print_json(document)
         return
-    rows = [{**d, "secrets": _describe_slots(d["secrets"])} for d in documents]
+    rows = [
+        {**d, "secrets": _describe_slots(d["secrets"]), "last_delivery_at": ago(d["last_delivery_at"])}
+        for d in documents
+    ]
     show(
-        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused"),
+        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused", "last delivery"),
         [list(row.values()) for row in rows],
         empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
@@ -116,6 +120,7 @@ def _document(source: SourceModel) -> dict[str, Any]:
         "handed_out": source.has_handed_out_secret,
         "repeats": source.repeats,
         "paused": source.is_paused,
+        "last_delivery_at": source.last_delivery_at,
     }
 
 
@@ -129,4 +134,5 @@ def _undocumented(source: Source) -> dict[str, Any]:
         "handed_out": None,
         "repeats": source.repeats,
         "paused": None,
+        "last_delivery_at": None,
     }

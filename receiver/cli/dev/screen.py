@@ -49,7 +49,7 @@ class Screen:
         self._is_introduced = True
         introduce(self._running, self._worker)
         watched = "; what you save is loaded at once" if self._is_watching else ""
-        click.echo(f"ready: listening on {self._running.url}{watched}; Ctrl-C stops all")
+        put(f"ready: listening on {self._running.url}{watched}; Ctrl-C stops all")
         if line := trigger_line(self._running):
             click.echo(f"try it, in a second terminal here: {line}")
 

@@ -8,8 +8,8 @@ import time
 
 import click
 
-_WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|\S+)")
-"""A word, or a command in backticks, with the space before it."""
+_WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|hookonce(?: [a-z]+)+ \d+\S*|\S+)")
+"""A word, or a command to copy, with the space before it."""
 
 
 def say(text: str) -> None:
@@ -43,6 +43,7 @@ def folded(text: str, indent: str = "  ") -> str:
 
 def _parts(line: str, width: int, indent: str) -> list[str]:
     parts = [""]
+    indent = " " * (len(line) - len(line.lstrip(" "))) + indent
     for word in _WORD.findall(line):
         if parts[-1].strip() and len(click.unstyle(parts[-1] + word)) > width:
             parts.append(indent + word.lstrip())

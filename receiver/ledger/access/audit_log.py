@@ -37,7 +37,9 @@ RETURNING id
 """
 _LATEST = """
 SELECT id, at, who, action, subject, detail FROM hookonce.audit
-WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+WHERE (%(before)s::bigint IS NULL OR id < %(before)s) AND (%(who)s::text IS NULL OR who = %(who)s)
+      AND (%(action)s::text IS NULL OR action = %(action)s) AND (%(subject)s::text IS NULL OR subject = %(subject)s)
+ORDER BY id DESC LIMIT %(limit)s
 """
 
 
@@ -59,7 +61,16 @@ def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) ->
     return [number for (number,) in written.fetchall()]
 
 
-def latest(connection: psycopg.Connection, limit: int, before: int | None = None) -> list[Change]:
-    """Return the newest changes, those with ids below `before`."""
+def latest(  # noqa: PLR0913  all but three by keyword
+    connection: psycopg.Connection,
+    limit: int,
+    before: int | None = None,
+    *,
+    who: str | None = None,
+    action: str | None = None,
+    subject: str | None = None,
+) -> list[Change]:
+    """Return the newest changes, those with ids below `before`; of somebody, of a kind, or of something only."""
+    wanted = {"limit": limit, "before": before, "who": who, "action": action, "subject": subject}
     with connection.cursor(row_factory=class_row(Change)) as cursor:
-        return cursor.execute(_LATEST, {"limit": limit, "before": before}).fetchall()
+        return cursor.execute(_LATEST, wanted).fetchall()

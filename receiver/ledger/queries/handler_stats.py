@@ -33,6 +33,9 @@ class HandlerStats:
         return self.failed / self.attempts if self.attempts else 0.0
 
 
+NONE = HandlerStats("", 0, 0, 0, 0, 0, 0, None, None, None)
+"""Of a handler that has not run lately."""
+
 _UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
 """Runs whose latest attempt has not failed."""
 

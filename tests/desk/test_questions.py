@@ -1,0 +1,82 @@
+"""Operators' questions that have the same answer beside the ledger and, by `--at`, elsewhere."""
+
+import json
+
+import pytest
+
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
+
+PLACES = pytest.mark.parametrize("place", [[], ["--at", "there"]], ids=["here", "there"])
+
+
+@pytest.fixture(scope="module")
+def dead(inbox):
+    """A dead event, the first of the ledger."""
+    (row,) = store(inbox.connection, [new_event("evt_dies", type="dies")]).values()
+    put_into_state(inbox.connection, row.id, "dead", [("shop.credit", "dead", 1)])
+    inbox.connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, 1, %s)",
+        [row.id, "shop.credit", "KeyError: 7"],
+    )
+    return row.id
+
+
+@PLACES
+def test_list_of_dead_events_says_what_each_died_of(everywhere, dead, place):
+    [event] = everywhere.run(*place, "events", "list", "--status", "dead", "--json").documents
+
+    assert (event["id"], event["dead"]) == (dead, [{"handler": "shop.credit", "error": "KeyError: 7"}])
+
+
+@PLACES
+def test_dead_events_are_grouped_by_cause_among_those_that_match(everywhere, dead, place):
+    grouping = [*place, "events", "list", "--status", "dead", "--group", "--json"]
+
+    [group] = everywhere.run(*grouping, "--type", "dies").documents
+
+    assert (group["handler"], group["error"], group["example"]) == ("shop.credit", "KeyError: *", dead)
+    assert everywhere.run(*grouping, "--type", "other").documents == []
+
+
+@PLACES
+def test_events_are_chosen_by_the_handler_that_ran(everywhere, dead, place):
+    found = everywhere.run(*place, "events", "list", "--run-by", "shop.credit", "--json").documents
+
+    assert [event["id"] for event in found] == [dead]
+
+
+@PLACES
+@pytest.mark.usefixtures("dead")
+def test_source_that_is_misspelt_is_told_where_nothing_is_found(everywhere, place):
+    listed = everywhere.run(*place, "events", "list", "--source", "strip")
+
+    assert (listed.code, "no source is called 'strip'; did you mean 'stripe'?" in listed.err) == (0, True)
+
+
+@PLACES
+def test_audit_says_who_did_something_to_what(everywhere, dead, place):
+    everywhere.run("replay", dead, "--dry-run")
+    everywhere.run(*place, "pause", "stripe")
+    everywhere.run(*place, "resume", "stripe")
+
+    lines = everywhere.run(
+        *place, "audit", "--subject", "source stripe", "--action", "pause", "--json"
+    ).documents
+
+    assert {(line["action"], line["subject"]) for line in lines} == {("pause", "source stripe")}
+
+
+def test_event_is_edited_and_taken_in_beside_the_ledger(everywhere, inbox, tmp_path):
+    body = json.dumps({"id": "evt_edits", "object": "event", "type": "edits", "data": {"object": {"n": 1}}})
+    (row,) = store(inbox.connection, [new_event("evt_edits", type="edits", body=body.encode())]).values()
+    other = tmp_path / "other.json"
+    other.write_text(body.replace('"n": 1', '"n": 2'))
+
+    sent = everywhere.run("events", "edit", row.id, "--body", other)
+
+    assert (sent.code, "sent as event" in sent.err) == (0, True)
+    assert inbox.connection.execute(
+        "SELECT type, is_test FROM hookonce.events ORDER BY id DESC LIMIT 1"
+    ).fetchone() == ("edits", True)
