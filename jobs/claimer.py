@@ -112,8 +112,8 @@ class Claimer:
         self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
         self._held = HeldClaims()
         self._last: LastClaims | None = None
-        self._heartbeat = Heartbeat(self._held, self._lent)
-        self._train = Train(self._lent)
+        self._heartbeat = Heartbeat(self._held, self.lent)
+        self._train = Train(self.lent)
         self._shared = Shared(
             provider_lookup(settings),
             self._held,
@@ -149,7 +149,7 @@ class Claimer:
         return Executor(self._engine, self._engine_of_handlers, self._shared, self._transactions)
 
     @contextmanager
-    def _lent(self) -> Iterator[psycopg.Connection]:
+    def lent(self) -> Iterator[psycopg.Connection]:
         """Lend a connection to another thread."""
         with self._engine.connect() as connection:
             yield engines.raw(connection)

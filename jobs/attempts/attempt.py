@@ -333,9 +333,3 @@ class Executor:
     def backend(self) -> int | None:
         """The process id of the backend that handlers write on, if there is one."""
         return self.transactions.backend
-
-    @contextmanager
-    def ledger_for_once(self) -> Iterator[psycopg.Connection]:
-        """Lend another connection of the engine, for other threads."""
-        with self.connection.for_once() as connection:
-            yield connection

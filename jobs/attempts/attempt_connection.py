@@ -4,8 +4,8 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -331,12 +331,6 @@ class AttemptConnection:
         with suppress(Exception):  # same
             return driver.info.backend_pid if driver is not None else None
         return None
-
-    @contextmanager
-    def for_once(self) -> Iterator[psycopg.Connection]:
-        """Lend another connection of the engine, for other threads."""
-        with self._engine.connect() as connection:
-            yield engines.raw(connection)
 
 
 def _cut_off(connection: psycopg.Connection[Any], error: psycopg.OperationalError) -> psycopg.Error:

@@ -128,7 +128,7 @@ class SingleRun:
         transaction.end(
             run,
             self._logged(shared.sealing.result(run, self._ending)),
-            timedelta(seconds=time.monotonic() - self._began),
+            self._took(),
             Commit(following is not None, self._ticket is None, may_be_heard_later),
         )
 

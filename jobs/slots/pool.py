@@ -170,7 +170,7 @@ class Pool(Claimer):
                     log.exception("a claim failed")
                 time.sleep(_AWAY_PAUSE)
         if self._suspects is not None:
-            self._suspects.stop(self._executor.ledger_for_once)
+            self._suspects.stop(self.lent)
 
     def _silence(self) -> float:
         """Return the seconds until something is to be looked at in any case."""

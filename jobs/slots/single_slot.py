@@ -88,7 +88,7 @@ class SingleSlot(Claimer):
 
     def reporting(self) -> AbstractContextManager[object]:
         """Report for the desk what takes long, as long as a block lasts."""
-        return Reporter(self.slot, self._executor.ledger_for_once)
+        return Reporter(self.slot, self.lent)
 
     def longest_wait(self, longest: float) -> float:
         """Return how long (seconds) a worker may wait for a notification before it is to look again."""

@@ -516,7 +516,7 @@ def test_handler_that_wrote_and_waits_is_named(inbox, monkeypatch):
     inbox.on(waits)
     [event] = inbox.deliver("a")
     inbox.drains.append(SingleSlot(inbox.settings, inbox.registry, DjangoTransactions))
-    reporter = Reporter(inbox.drains[0].slot, inbox.drains[0].executor.ledger_for_once)
+    reporter = Reporter(inbox.drains[0].slot, inbox.drains[0].lent)
 
     work(inbox)
 

@@ -147,7 +147,7 @@ def test_report_that_fails_is_made_again(inbox, drain, onlooker, error):
         if len(refusals) < 2:
             refusals.append(1)
             raise error("no more connections")
-        with drain.executor.ledger_for_once() as connection:
+        with drain.lent() as connection:
             yield connection
 
     event, found = deliver_to_one_that_waits(inbox, onlooker)
@@ -167,7 +167,7 @@ def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hang
     def connect():
         reached.set()
         let_go.wait(60 if is_held_up else 0.2)
-        with drain.executor.ledger_for_once() as connection:
+        with drain.lent() as connection:
             yield connection
         ended.append(1)
 
