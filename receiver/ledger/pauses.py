@@ -94,6 +94,7 @@ def handlers(connection: psycopg.Connection) -> list[str]:
 def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> bool:
     """Begin a pause of one of `PAUSES`; return whether it was not paused before. Audited."""
     with connection.transaction():
+        connection.execute(_IN_TURN)  # a breaker that closes meanwhile would end this pause as its own
         changed = connection.execute(_PAUSE, [kind, name]).fetchone() is not None
         if kind == HANDLER.kind and breakers.hand_over(connection, name):
             changed = True

@@ -1,6 +1,7 @@
 """A handler that fails by one error again and again is stopped, one event is tried, and a person may decide."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.runs import breakers, parking, takeover
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
@@ -430,3 +432,34 @@ def test_breaker_opens_no_pause_that_a_person_began(inbox, shop):
 
     assert is_paused(inbox)
     assert shop.calls == 0
+
+
+def test_pause_of_a_person_outlasts_a_breaker_that_closes_at_that_moment(inbox, shop, database_url):  # noqa: ARG001
+    def waiting():
+        return inbox.rows(
+            "SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND datname = current_database()"
+        )
+
+    def close():
+        with connections.connect(database_url) as connection, connection.transaction():
+            breakers.close(connection, "credit")
+
+    def pause():
+        with connections.connect(database_url) as connection:
+            pauses.pause(connection, "handler", "credit", "ann")
+
+    with inbox.connection.transaction():
+        breakers.failed(inbox.connection, "credit", breakers.Failure("ConnectionError", limit=1))
+
+    with ThreadPoolExecutor() as threads:
+        with connections.connect(database_url) as claims, claims.transaction():
+            parking.lock_pauses(claims, "handler", {"credit"})
+            asked = []
+            for number, each in enumerate((close, pause), 1):
+                asked.append(threads.submit(each))
+                until(waiting, [(number,)])
+        for each in asked:
+            each.result()
+
+    assert [each.by for each in pauses.paused(inbox.connection)] == ["person"]
