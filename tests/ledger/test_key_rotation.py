@@ -1,10 +1,18 @@
 import os
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import psycopg
 import pytest
 
-from hookonce.receiver.encryption import OFF, KeyMissing, Keyring, quarantine_context, traceback_context
+from hookonce.receiver.encryption import (
+    OFF,
+    KeyMissing,
+    Keyring,
+    quarantine_context,
+    step_context,
+    traceback_context,
+)
 from hookonce.receiver.ledger.maintenance import key_rotation, partitions
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
@@ -43,16 +51,18 @@ def fill(connection, keyring=OLD_RING):
 
 
 class Slow(Keyring):
-    """A keyring during whose first opening something else happens."""
+    """A keyring during whose first opening, or that of a certain text, something else happens."""
 
-    def __init__(self, happens):
+    def __init__(self, happens, during=None):
         super().__init__([NEW, OLD])
         self._happens = [happens]
+        self._during = during
 
     def open(self, *arguments):
-        if self._happens:
+        opened = super().open(*arguments)
+        if self._happens and self._during in {None, opened}:
             self._happens.pop()()
-        return super().open(*arguments)
+        return opened
 
 
 def rotate(connection, keyring=NEW_RING):
@@ -141,6 +151,28 @@ def test_reseal_leaves_a_row_that_another_rotation_has_changed(connection):
 
     assert [done.sealed for done in steps][-1] == 0
     assert readable(connection, Keyring([NEW])) == [b"one", b"two", b"other", b"broken", b"refused", b"kept"]
+
+
+def test_reseal_leaves_a_step_that_was_forgotten_and_done_anew_meanwhile(connection):
+    fill(connection)
+    step = (1, "credit", "charge")
+    connection.execute(
+        "INSERT INTO hookonce.steps (event, handler, name, state, owner) VALUES (%s, %s, %s, 'in_progress', %s)",
+        [*step, uuid4()],
+    )
+
+    def is_done(result):
+        text, key = OLD_RING.encrypt(result, step_context(*step))
+        connection.execute(
+            "UPDATE hookonce.steps SET state = 'completed', result = %s, key_id = %s", [text, key]
+        )
+
+    is_done(b"first")
+
+    list(key_rotation.rotate(connection, Slow(lambda: is_done(b"second"), b"first"), "bob"))
+
+    text, key = connection.execute("SELECT result, key_id FROM hookonce.steps").fetchone()
+    assert OLD_RING.open(text, key, step_context(*step)) == b"second"
 
 
 def test_reseal_is_audited_when_it_begins_and_when_it_ends(connection):

@@ -150,14 +150,16 @@ SELECT DISTINCT id FROM (
 """
 
 _READ = """
-SELECT {id}, {part}, {text}, {key}, {bound_to} FROM {table} t {join}
+SELECT {id}, {part}, {text}, sha256({text}), {key}, {bound_to} FROM {table} t {join}
 WHERE {rows} AND {id} = ANY(%s) AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s
 """
 
+# No join by the digest: it would be made of every row.
 _WRITE = """
 UPDATE {table} t SET {write}
-FROM unnest(%(ids)s::{id_type}[], %(parts)s::text[], %(texts)s::bytea[], %(keys)s::text[]) AS n (id, part, text, old)
-WHERE {rows} AND {id} = n.id AND {part} = n.part AND {key} IS NOT DISTINCT FROM n.old
+FROM unnest(%(ids)s::{id_type}[], %(parts)s::text[], %(texts)s::bytea[], %(digests)s::bytea[])
+     AS n (id, part, text, digest)
+WHERE {rows} AND {id} = n.id AND {part} = n.part AND sha256({text}) IS NOT DISTINCT FROM n.digest
 """
 
 
@@ -213,15 +215,16 @@ def _reseal_table(
             return
         last = ids[-1]
         anew = []
-        for row, part, text, key, *bound_to in _rows(connection, _READ, kind, rows, [ids, keyring.first]):
+        found = _rows(connection, _READ, kind, rows, [ids, keyring.first])
+        for row, part, text, digest, key, *bound_to in found:
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
                 done.left[key or "none"] = done.left.get(key or "none", 0) + 1
             else:
-                anew.append((row, part, sealed, key))
+                anew.append((row, part, sealed, digest))
         if anew:
             columns = [list(column) for column in zip(*anew, strict=True)]
-            values = dict(zip(("ids", "parts", "texts", "keys"), columns, strict=True))
+            values = dict(zip(("ids", "parts", "texts", "digests"), columns, strict=True))
             with connection.cursor() as cursor:
                 _execute(cursor, _WRITE, kind, rows, values | {"first": keyring.first})
                 done.sealed += cursor.rowcount
