@@ -28,7 +28,6 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hookonce.receiver.idempotency.records import (
-    MAY_CLAIM,
     Claim,
     Key,
     LeaseLost,
@@ -169,18 +168,22 @@ class DynamoStore:
             return wanted
         found = self.find(wanted.key)
         decided = verdict(found, wanted.fingerprint)
-        if found is None or decided is Verdict.CLAIM:
+        if (
+            found is not None
+            and decided in {Verdict.TAKE_OVER, Verdict.RETRY}
+            and found.owner != wanted.owner
+        ):
+            is_uncertain = found.is_uncertain or decided is Verdict.TAKE_OVER
+            granted = _granted(wanted, found.attempt + 1, is_uncertain=is_uncertain)
+            unchanged = {":seen": _text(found.owner), ":state": _text(found.state)}
+            if self._put(granted, "#owner = :seen AND #state = :state", unchanged, _NAMES):
+                return granted
+            found = self.find(wanted.key)
+        if found is None or found.is_expired:
             return None
-        if found.owner == wanted.owner and found.state == State.IN_PROGRESS:
+        if found.owner == wanted.owner and found.state == State.IN_PROGRESS:  # boto3 asked twice
             return _granted(wanted, found.attempt, is_uncertain=found.is_uncertain)
-        if decided not in MAY_CLAIM:
-            return found
-        is_uncertain = found.is_uncertain or decided is Verdict.TAKE_OVER
-        granted = _granted(wanted, found.attempt + 1, is_uncertain=is_uncertain)
-        unchanged = {":seen": _text(found.owner), ":state": _text(found.state)}
-        if self._put(granted, "#owner = :seen AND #state = :state", unchanged, _NAMES):
-            return granted
-        return self.find(wanted.key)
+        return found
 
     def complete(self, claim: Claim, state: State, result: Result | None) -> None:
         """End a claim; see `Store`."""

@@ -6,7 +6,16 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.idempotency.records import InProgress, StoreUnavailable
-from tests.support.idempotency.checks import AFTER_RETENTION, ANSWER, KEY, TERMS, Shop, begin, serve
+from tests.support.idempotency.checks import (
+    AFTER_LEASE,
+    AFTER_RETENTION,
+    ANSWER,
+    KEY,
+    TERMS,
+    Shop,
+    begin,
+    serve,
+)
 from tests.support.idempotency.places import OnDynamo
 
 
@@ -39,6 +48,18 @@ def test_item_holds_neither_key_nor_scope(place):
     serve(store, Shop())
 
     assert "tenant-1" not in str(place.item(KEY))
+
+
+def test_takeover_whose_reply_was_lost_is_ours_when_boto_asks_again(place, monkeypatch):
+    begin(place.open())
+    place.age(KEY, AFTER_LEASE)
+    store = place.open()
+    put = store._client.put_item  # noqa: SLF001
+    monkeypatch.setattr(store._client, "put_item", lambda **asked: (put(**asked), put(**asked))[1])  # noqa: SLF001
+
+    claim = begin(store)
+
+    assert (claim.attempt, claim.is_uncertain) == (2, True)
 
 
 @pytest.mark.parametrize("jump", [-86_400, 86_400])
