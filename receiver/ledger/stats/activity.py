@@ -62,11 +62,19 @@ class Count(NamedTuple):
 
 _LOCK = "SELECT pg_try_advisory_xact_lock(x'6163746976697479'::bigint)"  # "activity" in ASCII
 
-# A mark of a minute that is not over is from a clock that was ahead.
-_FILLED = """
-SELECT date_trunc('minute', now() - %(settled)s), at FROM hookonce.activity
-WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now()) ORDER BY at DESC LIMIT 1
-"""
+
+def newest_mark(before: str = "date_trunc('minute', now())", column: str = "at") -> str:
+    """Return the SELECT of the newest `filled` row before a time; one of a minute that is not over is no such mark.
+
+    It is looked for in the last minutes first: asked for it at once, PostgreSQL takes it to be rare, and reads all.
+    """
+    marks = f"""SELECT {column} FROM hookonce.activity
+WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < {before}"""  # noqa: S608  constants
+    return f"""(({marks} AND at >= {before} - interval '15 minutes' ORDER BY activity.at DESC LIMIT 1)
+UNION ALL ({marks} ORDER BY activity.at DESC LIMIT 1) LIMIT 1)"""
+
+
+_FILLED = f"SELECT date_trunc('minute', now() - %(settled)s), at FROM {newest_mark()} AS mark"  # noqa: S608  constants
 
 # Where the clock was ahead for so long that marks from then are the only ones, the last hour may have been counted.
 _NEVER_FILLED = """
@@ -86,11 +94,7 @@ WHERE minutes = 0 AND what = 'last' AND count > extract(epoch FROM now() + %(mar
 """
 
 # Ids are given out in the order of time, but for the seconds a statement takes: two minutes are plenty.
-_FLOOR = """
-SELECT count FROM hookonce.activity
-WHERE minutes = 1 AND source = '' AND what = 'filled' AND at <= %(begin)s - interval '2 minutes'
-ORDER BY at DESC LIMIT 1
-"""
+_FLOOR = newest_mark("%(begin)s::timestamptz - interval '1 minute'", "count")
 _FIRST_FLOOR = """
 SELECT id FROM hookonce.events WHERE received_at < %(begin)s - interval '2 minutes' ORDER BY id DESC LIMIT 1
 """
@@ -184,9 +188,7 @@ WITH ended AS MATERIALIZED (
 )
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*) FROM ended
-WHERE at >= coalesce((SELECT at + interval '1 minute' FROM hookonce.activity
-                      WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now())
-                      ORDER BY at DESC LIMIT 1), now() - %(first)s)
+WHERE at >= coalesce({newest_mark()} + interval '1 minute', now() - %(first)s)
 GROUP BY 2, 3, 4 ORDER BY 2, 3, 4
 ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
 """  # noqa: S608  constants
@@ -195,8 +197,7 @@ ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + e
 _RATES = f"""
 WITH edge AS (
     SELECT CASE WHEN %(bucket)s::interval < interval '1 hour' THEN %(since)s::timestamptz ELSE
-        coalesce((SELECT date_trunc('hour', at + interval '1 minute') FROM hookonce.activity
-                  WHERE minutes = 1 AND source = '' AND what = 'filled' ORDER BY at DESC LIMIT 1), %(since)s) END AS at
+        coalesce(date_trunc('hour', {newest_mark()} + interval '1 minute'), %(since)s) END AS at
 )
 SELECT date_bin(%(bucket)s, at, %(monday)s) AS bucket, source, split_part(what, '.', 1) AS kind, sum(count)::bigint
 FROM (SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 60 AND at >= %(since)s

@@ -5,19 +5,17 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-_LAST = """
-WITH filled AS (
-    SELECT at, count FROM hookonce.activity
-    WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now()) ORDER BY at DESC LIMIT 1
-)
+from hookonce.receiver.ledger.stats import activity
+
+_LAST = f"""
 SELECT source, max(at) FROM (
     SELECT source, to_timestamp(count) AS at FROM hookonce.activity WHERE minutes = 0 AND what = 'last'
     UNION ALL
     SELECT source, received_at FROM (
-        SELECT source, received_at FROM hookonce.events WHERE id > coalesce((SELECT count FROM filled), 0)
+        SELECT source, received_at FROM hookonce.events WHERE id > coalesce({activity.newest_mark(column="count")}, 0)
         ORDER BY id DESC LIMIT %(newest)s) AS uncounted
 ) AS seen GROUP BY source
-"""
+"""  # noqa: S608  constants
 MAX_UNCOUNTED = 300_000
 """The newest events, as far as no minute that holds them is counted yet, which are looked at one by one."""
 
