@@ -30,10 +30,10 @@ def run(tmp_path_factory):
 
 
 def test_init_says_what_shows_that_each_module_is_right(tmp_path, run):
-    begun = run(tmp_path, "init", "stripe", "dropbox")
+    begun = run(tmp_path, "init", "stripe", "chargify")
 
     assert "stripe: tested against its sender's own library (vendor SDK)\n" in begun.stderr
-    assert "dropbox: tested only with what we signed ourselves" in begun.stderr
+    assert "chargify: tested only with what we signed ourselves" in begun.stderr
 
 
 def test_init_writes_a_project_that_the_other_commands_understand(tmp_path, run):
