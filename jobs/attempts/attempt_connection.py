@@ -4,7 +4,6 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndSent
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, EndSent
 
 log = logging.getLogger(__name__)
 
@@ -270,11 +269,11 @@ class AttemptConnection:
             if self._is_sent_last:
                 self.begin().commit()
 
-    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
-        """Have what else the transaction is for ended and committed."""
+    def end_batch(self, batch: EndedBatch, marking: Marking) -> None:
+        """End all runs of a batch as done, and commit."""
         transaction = self.begin()
         self.is_transaction_changed = False
-        write(self.ledger)
+        ends.end_many(self.ledger, batch, marking.xact_id, asks_for_prepared=marking.may_have_prepared)
         transaction.commit()
 
     def discard(self) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -20,9 +19,9 @@ import psycopg
 from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.attempts.single import event_of, leave, log_end
+from hookonce.jobs.attempts.single import counting_batch, event_of, leave, log_end
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.work import Blocks, Host, Transaction
+from hookonce.jobs.attempts.work import Blocks, Host, Marks, Transaction
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.failures.issues import issue_of
@@ -32,7 +31,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, LeaseLost
 from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
@@ -104,9 +103,9 @@ class BatchWork:
             raise _Unreadable(errors)
         return events
 
-    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
+    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
         """Mark all runs in their handler's transaction."""
-        return str(by.mark_batch(cursor, self.runs))
+        return by.mark_batch(cursor, self.runs)
 
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned, for each run."""
@@ -122,8 +121,11 @@ class BatchWork:
                 for run, result in zip(self.runs, results, strict=True)
             ]
         )
-        also = self._host.shared.failure_rows.after_success(self.handler.name)
-        transaction.end_batch(self.runs, done, timedelta(seconds=time.monotonic() - self._began), also)
+        also = counting_batch(
+            self.handler.name, len(done), self._host.shared.failure_rows.after_success(self.handler.name)
+        )
+        took = timedelta(seconds=time.monotonic() - self._began)
+        transaction.end_batch(EndedBatch(self.runs, done, took, also))
 
     def tell_end(self) -> None:
         """Tell of it."""

@@ -8,7 +8,7 @@ Each transaction is marked before its handler: there are too many ways past Djan
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from types import ModuleType
@@ -42,8 +42,7 @@ from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.runs import ends, ends_by_function
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, EndedBatch
 
 log = logging.getLogger(__name__)
 
@@ -250,22 +249,10 @@ class _Opened:
         with self._ending(ending.also) as cursor:
             self._owner.ends.end_within(cursor, run, ending, took, self._work.marking.xact_id)
 
-    def end_batch(
-        self,
-        runs: Sequence[ClaimedRun],
-        endings: Sequence[AttemptResult],
-        took: timedelta,
-        also: Also | None,
-    ) -> None:
-        """End all runs of a batch, as `end` does one; it is counted once Django has committed."""
-
-        def count(connection: psycopg.Connection) -> None:
-            batch_figures.count_ended(connection, runs[0].handler, len(runs))
-            if also is not None:
-                also(connection)
-
-        with self._ending(count) as cursor:
-            self._owner.ends.end_many_within(cursor, runs, endings, took, self._work.marking.xact_id)
+    def end_batch(self, batch: EndedBatch) -> None:
+        """End all runs of a batch, as `end` does one."""
+        with self._ending(batch.also) as cursor:
+            self._owner.ends.end_many_within(cursor, batch, self._work.marking.xact_id)
 
     @contextmanager
     def _ending(self, also: Also | None) -> Iterator[psycopg.Cursor[Any]]:

@@ -3,7 +3,7 @@
 The end is written and committed in one round trip, which begins the next run's transaction where one follows at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Self
@@ -20,9 +20,8 @@ from hookonce.jobs.attempts.transaction_guard import (
 )
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
-from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 
@@ -99,26 +98,9 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         if not (commit.may_be_heard_later and connection.is_chained) or connection.is_session_changed:
             connection.hear_end()
 
-    def end_batch(
-        self,
-        runs: Sequence[ClaimedRun],
-        endings: Sequence[AttemptResult],
-        took: timedelta,
-        also: Also | None,
-    ) -> None:
+    def end_batch(self, batch: EndedBatch) -> None:
         """End all runs of a batch as done and commit."""
-        guard = self._guard
-        self.connection.end_by(
-            lambda connection: ends.end_many(
-                connection,
-                runs,
-                endings,
-                took,
-                also=also,
-                xact_id=guard.xact_id,
-                asks_for_prepared=guard.may_have_prepared,
-            )
-        )
+        self.connection.end_batch(batch, self._guard)
 
     @property
     def backend(self) -> int | None:

@@ -6,7 +6,7 @@ has committed stays, whatever becomes of the attempt: such a handler is done at 
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from types import TracebackType
@@ -30,7 +30,7 @@ from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch
 from hookonce.receiver.ledger.runs.marks import Marked
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
@@ -182,13 +182,7 @@ class LongTransactions:
         self._connection.send_end(run, ending, took, Marking())
         self._connection.hear_end()
 
-    def end_batch(
-        self,
-        runs: Sequence[ClaimedRun],
-        endings: Sequence[AttemptResult],
-        took: timedelta,
-        also: Also | None,
-    ) -> None:
+    def end_batch(self, batch: EndedBatch) -> None:
         """Never called: such a handler takes no batches."""
         raise NotImplementedError
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -18,7 +17,7 @@ from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.long_run import lock
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.work import Blocks, Following, Host, Transaction
+from hookonce.jobs.attempts.work import Blocks, Following, Host, Marks, Transaction
 from hookonce.jobs.event import ReceivedEvent, received
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import steps_of
@@ -98,9 +97,9 @@ class SingleRun:
         self._event = event_of(self._host, self.run, self.handler, blocks)
         return [self._event] if self.handler.batch else self._event
 
-    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
+    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
         """Mark the attempt in its handler's transaction."""
-        return str(by.mark(cursor, self.run))
+        return by.mark(cursor, self.run)
 
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned."""
@@ -205,7 +204,7 @@ class SingleRun:
     def _after_success(self) -> Also | None:
         """Return what is written with the end of an attempt that succeeds."""
         also = self._host.shared.failure_rows.after_success(self.handler.name)
-        return partial(_count_alone, handler=self.handler.name, also=also) if self.handler.batch else also
+        return counting_batch(self.handler.name, 1, also) if self.handler.batch else also
 
     def _took(self) -> timedelta:
         return timedelta(seconds=time.monotonic() - self._began)
@@ -289,8 +288,12 @@ def leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
     )
 
 
-def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
-    # In the order of a batch's end: both lock the same rows.
-    batch_figures.count_ended(connection, handler, 1)
-    if also is not None:
-        also(connection)
+def counting_batch(handler: str, events: int, also: Also | None) -> Also:
+    """Return what counts a batch with its end, before what else belongs to that: all lock these rows in one order."""
+
+    def count(connection: psycopg.Connection) -> None:
+        batch_figures.count_ended(connection, handler, events)
+        if also is not None:
+            also(connection)
+
+    return count

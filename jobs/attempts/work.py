@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from types import ModuleType
 from typing import Any, Protocol
 
 import psycopg
@@ -24,7 +23,7 @@ from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, LeaseLost
 
 Following = Callable[[], ClaimedRun | None]
 """Takes the run that follows at once, if one does."""
@@ -53,6 +52,16 @@ class Host(Protocol):
         """Close the connections."""
 
 
+class Marks(Protocol):
+    """The module whose statements mark attempts: `ends`, or `ends_by_function`."""
+
+    def mark(self, cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
+        """Mark a run; return the transaction's id."""
+
+    def mark_batch(self, cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun]) -> str:
+        """Mark the runs of a batch; return the transaction's id."""
+
+
 class Transaction(Protocol):
     """One transaction that was begun."""
 
@@ -68,14 +77,8 @@ class Transaction(Protocol):
     def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
         """End a run as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
 
-    def end_batch(
-        self,
-        runs: Sequence[ClaimedRun],
-        endings: Sequence[AttemptResult],
-        took: timedelta,
-        also: Also | None,
-    ) -> None:
-        """End all runs of a batch as done and commit, with what `also` belongs to that. Raises as `end` does."""
+    def end_batch(self, batch: EndedBatch) -> None:
+        """End all runs of a batch as done and commit. Raises as `end` does."""
 
 
 class Work(Protocol):
@@ -106,11 +109,8 @@ class Work(Protocol):
     def given(self, blocks: Blocks | None) -> object:
         """Return what the handler is given. Raises `BodyDropped` and `CannotDecrypt`, or what stands for several."""
 
-    def mark(self, cursor: psycopg.Cursor[Any], by: ModuleType = ends) -> str:
-        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`.
-
-        `by`: the module whose statements do so, `ends` or `ends_by_function`.
-        """
+    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
+        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`."""
 
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned, for each run. Raises `TypeError` for no JSON."""

@@ -20,7 +20,8 @@ def take_all(inbox, handler="handler", cursor=None):
     if batch is None:
         return 0
     inbox.connection.execute("BEGIN")
-    ends.end_many(inbox.connection, batch.runs, [AttemptResult(RunStatus.DONE)] * len(batch.runs), NO_TIME)
+    done = [AttemptResult(RunStatus.DONE)] * len(batch.runs)
+    ends.end_many(inbox.connection, ends.EndedBatch(batch.runs, done, NO_TIME))
     return len(batch.runs)
 
 

@@ -51,7 +51,7 @@ def test_end_of_a_lone_run_counts_it_before_it_ends_its_breaker(inbox, holds_whi
 
     def end(connection):
         with connection.transaction():
-            single._count_alone(connection, "handler", partial(breakers.close, handler="handler"))  # noqa: SLF001
+            single.counting_batch("handler", 1, partial(breakers.close, handler="handler"))(connection)
 
     counts, breaker = "SELECT 1 FROM hookonce.batch_counts", "SELECT 1 FROM hookonce.breakers"
     assert not holds_while_it_waits_for(end, counts, breaker)

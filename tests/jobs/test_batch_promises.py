@@ -197,8 +197,8 @@ def keeps_all_bodies():
 
 
 def leaves_the_breaker_as_it_is():
-    def end_many(*of_batch, also=None, **named):  # noqa: ARG001
-        right(*of_batch, **named)
+    def end_many(connection, batch, *marked, **named):
+        right(connection, batch._replace(also=None), *marked, **named)
 
     right = replace(ends, "end_many", end_many)
 

@@ -73,6 +73,15 @@ class AttemptResult:
     issue: Issue | None = None
 
 
+class EndedBatch(NamedTuple):
+    """The runs of a batch that all ended as done, each with its result; `also` is done with that."""
+
+    runs: Sequence[ClaimedRun]
+    results: Sequence[AttemptResult]
+    took: timedelta
+    also: Also | None = None
+
+
 def _ending(wanted: str, found: str, results: str, *others: str) -> str:
     """Write the statement that ends rows of the queue as done: all of them, or none.
 
@@ -120,16 +129,12 @@ _MANY = (
     "t.result::json, t.sealed, t.key",
 )
 _END_MANY_WITHIN = _ending(*_MANY, _MANY_LOGGED)
-# With the batch's claim, and what it counts for.
+# With the batch's claim.
 _END_MANY = _ending(
     *_MANY,
     _MANY_LOGGED,
     """, claim AS (
     DELETE FROM hookonce.claims WHERE token = %(token)s
-), counted AS (
-    INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings)
-    VALUES (%(handler)s, 1, cardinality(%(events)s::bigint[]), 0)
-    ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
 )""",
 )
 
@@ -264,26 +269,23 @@ def send_end(  # noqa: PLR0913  the last six by keyword
     )
 
 
-def end_many(  # noqa: PLR0913  the last three by keyword
+def end_many(
     connection: psycopg.Connection,
-    runs: Sequence[ClaimedRun],
-    endings: Sequence[AttemptResult],
-    took: timedelta,
-    *,
-    also: Also | None = None,
+    batch: EndedBatch,
     xact_id: str | None = None,
+    *,
     asks_for_prepared: bool = False,
 ) -> None:
-    """End all runs of a batch as done, each with its result, and commit; as `send_end` does it.
+    """End all runs of a batch as done, and commit; as `send_end` does it.
 
     Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
     """
     _send(
         connection,
-        _many_ended(_END_MANY, runs, endings, took, xact_id),
-        partial(lost_batch, runs),
-        point="batch.ended" if len(runs) > 1 else "run.ended",
-        also=also,
+        _many_ended(_END_MANY, batch, xact_id),
+        partial(lost_batch, batch.runs),
+        point="batch.ended" if len(batch.runs) > 1 else "run.ended",
+        also=batch.also,
         asks_for_prepared=asks_for_prepared,
     ).hear()
 
@@ -331,15 +333,9 @@ def end_within(
     reach("run.ended")
 
 
-def end_many_within(
-    cursor: psycopg.Cursor[Any],
-    runs: Sequence[ClaimedRun],
-    endings: Sequence[AttemptResult],
-    took: timedelta,
-    xact_id: str,
-) -> None:
-    """End all runs of a batch as done, as `end_within` does one; it is counted, and its claim forgotten, later."""
-    _execute(cursor, _many_ended(_END_MANY_WITHIN, runs, endings, took, xact_id), partial(lost_batch, runs))
+def end_many_within(cursor: psycopg.Cursor[Any], batch: EndedBatch, xact_id: str) -> None:
+    """End all runs of a batch as done, as `end_within` does one; its claim is forgotten later."""
+    _execute(cursor, _many_ended(_END_MANY_WITHIN, batch, xact_id), partial(lost_batch, batch.runs))
     reach("batch.ended")
 
 
@@ -469,25 +465,19 @@ def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str
     return [*_with_bodies([run], (end, values)), *unmarked]
 
 
-def _many_ended(
-    end: str,
-    runs: Sequence[ClaimedRun],
-    endings: Sequence[AttemptResult],
-    took: timedelta,
-    xact_id: str | None,
-) -> list[Statement]:
+def _many_ended(end: str, batch: EndedBatch, xact_id: str | None) -> list[Statement]:
     """Return the statements that end a batch, `end` among them, with their values."""
+    runs, results = batch.runs, batch.results
     places = {"events": [run.event.id for run in runs], "places": [run.n for run in runs]}
     values = {
         **places,
-        "handler": runs[0].handler,
         "token": runs[0].token,
-        "results": [_json(each.result) for each in endings],
-        "sealed": [each.sealed_result for each in endings],
-        "keys": [each.key_id for each in endings],
-        "logs": [each.logs for each in endings],
-        "logs_keys": [each.logs_key for each in endings],
-        "took": took,
+        "results": [_json(each.result) for each in results],
+        "sealed": [each.sealed_result for each in results],
+        "keys": [each.key_id for each in results],
+        "logs": [each.logs for each in results],
+        "logs_keys": [each.logs_key for each in results],
+        "took": batch.took,
         "xact_id": xact_id,
     }
     unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []

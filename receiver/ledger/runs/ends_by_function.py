@@ -16,7 +16,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, LeaseLost
 from hookonce.receiver.ledger.runs.marks import Marked
 
 _IS_NEEDED = f"""
@@ -60,18 +60,11 @@ def end_within(
     reach("run.ended")
 
 
-def end_many_within(
-    cursor: psycopg.Cursor[Any],
-    runs: Sequence[ClaimedRun],
-    endings: Sequence[AttemptResult],
-    took: timedelta,
-    xact_id: str,
-) -> None:
+def end_many_within(cursor: psycopg.Cursor[Any], batch: EndedBatch, xact_id: str) -> None:
     """End all runs of a batch as done, as `ends.end_many_within`. Raises `LeaseLost`."""
-    in_order = sorted(
-        zip(runs, endings, strict=True), key=lambda each: each[0].event.id
-    )  # as `ends` logs them
-    _end(cursor, in_order, took, xact_id, partial(ends.lost_batch, runs))
+    # In the order in which `ends` logs them.
+    in_order = sorted(zip(batch.runs, batch.results, strict=True), key=lambda each: each[0].event.id)
+    _end(cursor, in_order, batch.took, xact_id, partial(ends.lost_batch, batch.runs))
     reach("batch.ended")
 
 
