@@ -1,4 +1,4 @@
-"""What becomes of an invoice: `pytest`."""
+"""An invoice is booked once: `pytest`."""
 
 from hookonce.testing import Inbox, handled_once
 

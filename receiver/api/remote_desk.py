@@ -59,9 +59,8 @@ class RemoteDesk:
 
 def _path(operation: Operation, which: RequestModel | None) -> str:
     named = {} if which is None else which.model_dump(mode="json")
-    if steps := [
-        each for each in named.values() if each in {".", ".."}
-    ]:  # however it is quoted, it is resolved
+    # However these are quoted, they are resolved.
+    if steps := [each for each in named.values() if each in {".", ".."}]:
         raise Invalid(f"{steps[0]!r} can't be asked of another inbox by this name; give the ledger id")
     return operation.path.format_map({name: quote(str(each), safe="") for name, each in named.items()})
 

@@ -15,7 +15,7 @@ STATUSES = tuple(status.value for status in EventStatus)
 SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
 """What `since` may be chosen to be, and how it is called."""
 _FIELDS = {"id" if name == "event_id" else name: name for name in FIELDS if name != "run_by"} | {"body": ""}
-"""What a field of the form is called in the filter; what is looked for in bodies is in none."""
+"""The filter's name of each field of the form; the search in bodies has none."""
 _MAX_FIELD_LENGTH = 600
 
 

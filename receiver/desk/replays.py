@@ -208,7 +208,7 @@ class BulkReplay(ResponseModel):
 
 
 class BulkStep(ResponseModel):
-    """What became of the next events of a bulk replay, and how far it is; none, if its rate allows none yet."""
+    """The outcomes of the next events of a bulk replay (none, if its rate allows none yet), and its progress."""
 
     bulk: BulkReplay
     outcomes: list[ReplayResultModel]

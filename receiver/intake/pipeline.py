@@ -61,7 +61,7 @@ _Arrived = tuple[Sequence[Event], Sequence[NewEvent]]
 
 @dataclass(slots=True)
 class IntakeResult:
-    """What became of a delivery: `reply` where the sender wants its own; the events in order, `new` and as `rows`.
+    """The outcome of a delivery: `reply` where the sender wants its own; its events in order, `new` and as `rows`.
 
     is_duplicate: every event was known before; False for a delivery of none
     is_conflict: an event came with another body than before

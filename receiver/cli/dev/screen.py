@@ -23,7 +23,7 @@ _IMPORT_TIMEOUT = 10.0
 """Seconds; whoever imports for longer is introduced all the same."""
 _POLL = 0.05
 _INDENT = " " * 10
-"""Of what goes on from the line before: it begins below what the time is followed by."""
+"""The margin of a line that continues the one before it: as wide as the time."""
 
 
 class Screen:

@@ -36,7 +36,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     },
     "until": {"type": SINCE, "help": "Only received before that; written like --since."},
 }
-"""What an option has besides the field's name and what it asks for."""
+"""Settings of click options, by the field of the filter, that its name and description do not give."""
 
 
 def choosing(command: _Command) -> _Command:
