@@ -200,6 +200,11 @@ class Lab:
         with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
             WorkQueue(client).notify()
 
+    def rings(self):
+        """How many rings wait for a worker."""
+        with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
+            return WorkQueue(client).pending()
+
     def drop_rings(self):
         """Lose every ring that waits."""
         with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:

@@ -312,6 +312,7 @@ def clocks_disagree(lab):
 def hurried_worker(lab):
     """A worker whose budget is over after each attempt is alone with its bell: no sweep comes to help."""
     lab.insist(depot(*(f"parcel_{n}" for n in range(5))))
+    lab.until(lab.rings, 1, "the ring")  # it goes out behind the answer
     lab.work(tight=True)
 
 
