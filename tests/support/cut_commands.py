@@ -10,6 +10,7 @@ from pathlib import Path
 from hookonce.receiver.failpoints import arm
 from tests.support.children import in_child
 from tests.support.commands import Shop
+from tests.support.waiting import until
 
 BODY = {"amount": 5}
 TRIES = 50
@@ -33,6 +34,7 @@ class Story:
         if fatal is not None:
             arm(fatal, str(self._log))
         answer = opened.ask(BODY, key)
+        until(lambda: opened.app.extensions["hookonce"].is_idle)  # the window is settled beside the answer, or after it
         return answer.status, answer.body.decode(), answer.is_replayed
 
     def work(self, fatal=None):
