@@ -23,7 +23,7 @@ help:
 	@echo "make vendors  our samples before vendors' own verifiers from npm (a gigabyte, once; wants node)"
 	@echo "make mutants   whether the tests notice mistakes that are planted; goes on where it was stopped"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
-	@echo "make bench  how fast it is, into docs/explanation/benchmarks.md (QUICK=1 for a look); make bench-growth, with"
+	@echo "make bench  how fast it is, into docs/reference/measurements.md (QUICK=1 for a look); make bench-growth, with"
 	@echo "            five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
 	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), SOAK_CONCURRENCY slots, then take servers away;"

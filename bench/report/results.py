@@ -20,7 +20,7 @@ from bench.servers.stack import Stack
 from hookonce.receiver.dev.embedded import binaries
 
 RESULTS = ROOT / "bench" / "results"
-PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
+PAGE = ROOT / "docs" / "reference" / "measurements.md"
 PICTURE = ROOT / "docs" / "explanation" / "benchmarks.svg"
 BEGIN, END = "<!-- figures: written by `python -m bench --publish` -->", "<!-- end of figures -->"
 _PACKAGES = ("uvloop", "httptools", "gunicorn", "psycopg", "redis", "rq", "sqlalchemy", "flask", "gevent")

@@ -11,7 +11,7 @@ from tests.support.commands import Shop
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/commands.md").read_text()
-CONTRACT = (ROOT / "docs/explanation/client-contract.md").read_text()
+CONTRACT = (ROOT / "docs/reference/client-contract.md").read_text()
 TOKENS = {name: f"a-token-of-the-client-{name}" for name in ("SHOP_TOKEN", "WEB_TOKEN", "WEB_TOKEN_OLD")}
 SAID = re.compile(r'refusal\(\s*(?:\d+|422 if [^,]+), "(\w+)"|problem\(\d+, "(\w+)"')
 

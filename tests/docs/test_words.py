@@ -1,4 +1,4 @@
-"""Pages, command line and documents use the words of the list in docs/explanation/console-design.md."""
+"""Pages, command line and documents use the words of the list in docs/reference/console-design.md."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from tests.support.for_each import for_each
 from tests.support.page_commands import DOCS, ROOT
 from tests.test_architecture import MODULES
 
-LIST = DOCS / "explanation/console-design.md"
+LIST = DOCS / "reference/console-design.md"
 ROWS = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", LIST.read_text().split("## Words")[1], re.MULTILINE)
 AVOIDED = [phrase for row in ROWS if row != "avoid" for phrase in row.split(", ")]
 FOUND = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, AVOIDED))})(?![\w-])", re.IGNORECASE)
