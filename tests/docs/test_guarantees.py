@@ -1,4 +1,4 @@
-"""A story about servers or deploys is among the faults of docs/reference/faults.md; test_pointers.py holds its links."""
+"""A story about servers or deploys is among the faults of docs/reference/faults.md, whose links test_pointers holds."""
 
 import ast
 from pathlib import Path
