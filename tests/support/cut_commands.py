@@ -34,7 +34,8 @@ class Story:
         if fatal is not None:
             arm(fatal, str(self._log))
         answer = opened.ask(BODY, key)
-        until(lambda: opened.app.extensions["hookonce"].is_idle)  # the window is settled beside the answer, or after it
+        # the window is settled beside the answer, or after it
+        until(lambda: opened.app.extensions["hookonce"].is_idle)
         return answer.status, answer.body.decode(), answer.is_replayed
 
     def work(self, fatal=None):

@@ -297,7 +297,9 @@ def hurried(monkeypatch):
     monkeypatch.setattr(leases, "RENEW_INTERVAL", timedelta(seconds=0.05))
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a mistake may leave things open
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a mistake may leave things open
 @pytest.mark.parametrize("mistake", STORIES, ids=lambda each: each.__name__)
 def test_planted_mistake_is_caught(inbox, pool_of, let_go, monkeypatch, mistake):
     mistake(monkeypatch)
