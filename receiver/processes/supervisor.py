@@ -192,7 +192,7 @@ class Supervisor:
         """
         self._selector.register(self._awake, selectors.EVENT_READ, self._clear_wakeups)
         try:
-            with _handled(self._on_signal, self._wake):
+            with _handled(self._on_signal, self._wake, hears_hangup=self._restarts_on_hangup):
                 while not self._step():
                     for key, _ in self._selector.select(self._timeout()):
                         key.data()
@@ -372,10 +372,15 @@ class Supervisor:
 
 
 @contextmanager
-def _handled(handler: Callable[[int, object], None], wake: socket.socket) -> Iterator[None]:
-    """Pass the signals that concern us to the handler, and a byte for each to `wake`."""
+def _handled(
+    handler: Callable[[int, object], None], wake: socket.socket, *, hears_hangup: bool
+) -> Iterator[None]:
+    """Pass the signals that concern us to the handler, and a byte for each to `wake`.
+
+    What `nohup` has started ignores SIGHUP, unless SIGHUP is how its parent tells it to restart all.
+    """
     handled = [signal.SIGCHLD, signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+    if hears_hangup or signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handled.append(signal.SIGHUP)
     wake_before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     before = {each: signal.signal(each, handler) for each in handled}

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,23 @@ def test_signal_ends_children_politely(signum):
     status, lines = supervise(sh(script), react={"ready": send(signum)})
 
     assert (status, lines) == (0, [("child", "ready"), ("child", "bye")])
+
+
+def test_hangup_that_restarts_children_is_heard_under_nohup():
+    starts = count(1)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def started():
+        os.kill(os.getpid(), signal.SIGHUP if next(starts) == 1 else signal.SIGTERM)
+
+    try:
+        status, lines = supervise(
+            sh("echo ready; exec sleep 1000"), react={"ready": started}, restarts_on_hangup=True
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert (status, lines) == (0, [("child", "ready")] * 2)
 
 
 def test_stubborn_child_is_killed_after_the_grace(caplog):
