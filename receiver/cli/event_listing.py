@@ -12,6 +12,8 @@ from hookonce.receiver.cli.options.event_options import doubt
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import show
+from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import EventStatus
 
 if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
@@ -29,8 +31,11 @@ def print_events(
     if not events:
         say_empty(given)
     elif sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        for line in event_lines.lines(events, deaths, width, datetime.now(UTC)):
+        width, now = shutil.get_terminal_size().columns, datetime.now(UTC)
+        notes = {number: list(map(_died, each)) for number, each in deaths.items()}
+        if given.get("status") == EventStatus.WAITING:
+            notes = {event.id: [_waits(event, now)] for event in events}
+        for line in event_lines.lines(events, notes, width, now):
             click.echo(line)
     else:
         _print_table(events, deaths, with_deaths=given.get("status") == EventStatus.DEAD)
@@ -52,6 +57,18 @@ def _print_table(
             row += [", ".join(str(each.handler) for each in died) or None, errors or None]
         rows.append(row)
     show([*columns, "handler", "error"] if with_deaths else columns, rows)
+
+
+def _died(death: "Death | DeadRun") -> str:
+    error = (death.error or "").strip().partition("\n")[0]
+    return f"{death.handler}: {error}" if death.handler else "it can't be read"
+
+
+def _waits(event: "EventRow | ListedEvent", now: datetime) -> str:
+    """Tell what an event waits for, or when it is due."""
+    if event.parked:
+        return reasons.why(event.parked).terminal
+    return f"due {ago(event.due_at, now)}" if event.due_at and event.due_at > now else "due, for a worker"
 
 
 def say_empty(given: Mapping[str, Any]) -> None:

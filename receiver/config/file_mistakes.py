@@ -45,7 +45,9 @@ def _lines(model: type[BaseModel], findings: Sequence[ErrorDetails]) -> Iterator
             names = _settings_of(_model_at(model, parents))
             yield f"[{table}] has no setting '{key}'{did_you_mean(key, names, 'it has')}"
         else:
-            message = finding["msg"].lower().removeprefix("value error, ")
+            message = (
+                finding["msg"].lower().removeprefix("value error, ").replace("input should be", "expected")
+            )
             yield f"[{table}] {key}: {_EXPECTED.get(finding['type'], message)}"
 
 

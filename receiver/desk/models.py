@@ -170,6 +170,7 @@ _WORDS = {
     "String should match pattern ": "expected a text that matches ",
     "String should have ": "expected ",
     "Field required": "it is required",
+    "Extra inputs are not permitted": "no field has this name",
 }
 
 

@@ -352,9 +352,10 @@ def _named(desk: Desk, references: Sequence[str]) -> _Named:
 
 
 def _replayed(desk: Desk, named: _Named, **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
-    outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, **how))
-    if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
-        raise Conflict(_said_of_done(outcomes), code="already_done")
+    with desk.connection.transaction():  # what is refused leaves no line in the audit
+        outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, **how))
+        if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
+            raise Conflict(_said_of_done(outcomes), code="already_done")
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return _shown(named, outcomes)
 

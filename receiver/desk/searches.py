@@ -1,9 +1,10 @@
 """Events by what their bodies contain: no index does, so one looks into the newest as far as a bound reaches."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from hookonce.receiver.desk.events import Event
 from hookonce.receiver.desk.filters import EventFilter
@@ -20,6 +21,12 @@ BUDGET = timedelta(seconds=20)
 """How long one search looks."""
 
 
+def _place(value: object) -> object:
+    if isinstance(value, str) and not re.search(_PLACE, value):
+        raise ValueError("expected a place in the body, `$.data.id`, or a value there, `$.data.id=cus_1`")
+    return value
+
+
 class SearchQuery(EventFilter, Paged):
     """Which events, and what their bodies contain: a text, or a value at a place."""
 
@@ -33,14 +40,14 @@ class SearchQuery(EventFilter, Paged):
     )
 
     text: Text | None = Field(None, description="stands somewhere in the body")
-    where: Annotated[str, Field(pattern=_PLACE, max_length=255)] | None = Field(
+    where: Annotated[str, Field(pattern=_PLACE, max_length=255), BeforeValidator(_place)] | None = Field(
         None, description="`$.data.object.customer=cus_1`; `*` stands for any text, without `=` for any value"
     )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.text is None) == (self.where is None):
-            raise ValueError("expected `text` or `where`, one of both")
+            raise ValueError("expected `text` (`--body`) or `where`, one of both")
         self.needle  # noqa: B018  it raises what is wrong with the place
         return self
 

@@ -6,14 +6,15 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hookonce.receiver.cli.event_listing import print_events
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.queries.dead_letters import Death, by_event
 from hookonce.receiver.ledger.queries.events import EventRow
 from tests.support import desk
 
@@ -28,8 +29,8 @@ def event(number=7, event_id=STRIPE, source="stripe", kind="invoice.paid", statu
     return EventRow(number, source, source, event_id, kind, None, status, None, at, None, deliveries, None)
 
 
-def shown(events, deaths=(), width=80):
-    return [COLOR.sub("", line) for line in event_lines.lines(events, by_event(deaths), width, NOW)]
+def shown(events, notes=(), width=80):
+    return [COLOR.sub("", line) for line in event_lines.lines(events, dict(notes), width, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -78,13 +79,29 @@ def test_short_events_stand_in_one_line_each():
     ]
 
 
-def test_dead_event_says_of_which_handler_and_what():
-    death = Death(7, "stripe", NOW, "shop.credit", NOW, "KeyError: 'x' " + "y" * 200 + "\nmore")
-
-    lines = shown([event(status="dead")], [death])
+def test_note_stands_below_its_event_on_one_line():
+    lines = shown([event(status="dead")], {7: ["shop.credit: KeyError: 'x' " + "y" * 200]})
 
     assert lines[2].startswith("    shop.credit: KeyError: 'x' yyy")
     assert len(lines[2]) == 80
+
+
+@pytest.mark.parametrize(
+    ("due_at", "parked", "said"),
+    [
+        (NOW.replace(year=2200), None, "due in "),
+        (NOW, None, "due, for a worker"),
+        (NOW, "limit:credit", "parked: its limit is full"),
+        (NOW, "handler", "parked: paused"),
+    ],
+)
+def test_list_of_what_waits_says_for_what(monkeypatch, capsys, due_at, parked, said):
+    waiting = replace(event(status="waiting"), due_at=due_at, parked=parked)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    print_events([waiting], {}, {"status": "waiting"})
+
+    assert COLOR.sub("", capsys.readouterr().out).splitlines()[2].strip().startswith(said)
 
 
 def on_a_terminal(place, *words, **environ):

@@ -68,6 +68,19 @@ def test_audit_says_who_did_something_to_what(everywhere, dead, place):
     assert {(line["action"], line["subject"]) for line in lines} == {("pause", "source stripe")}
 
 
+def test_replay_that_is_refused_leaves_no_line_in_the_audit(everywhere, inbox):
+    (row,) = store(inbox.connection, [new_event("evt_ends", type="ends")]).values()
+    put_into_state(inbox.connection, row.id, "done", [("shop.credit", "done", 1)])
+
+    told = [
+        everywhere.ask(way, "replay", {"events": [str(row.id)]}, ["replay", row.id, "--json"])
+        for way in ("command", "at", "api")
+    ]
+
+    assert "already done" in told[2]
+    assert everywhere.run("audit", "--subject", f"event {row.id}", "--json").documents == []
+
+
 def test_event_is_edited_and_taken_in_beside_the_ledger(everywhere, inbox, tmp_path):
     body = json.dumps({"id": "evt_edits", "object": "event", "type": "edits", "data": {"object": {"n": 1}}})
     (row,) = store(inbox.connection, [new_event("evt_edits", type="edits", body=body.encode())]).values()

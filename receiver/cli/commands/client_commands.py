@@ -11,8 +11,8 @@ commands = listing(
         "account": "account",
         "state": "state",
         "received": "received_at",
-        "asked": lambda command: f"{command.deliveries} times",
+        "times asked": "deliveries",
     },
-    "no client has asked for a command; [commands.NAME] in hookonce.toml takes them",
+    "no command is here, as far as these options go; [commands.NAME] in hookonce.toml takes them",
     about="List commands of clients, newest first, and what became of each; `hookonce events show ID` has all of one.",
 )

@@ -36,7 +36,19 @@ def list_handlers(*, as_json: bool) -> None:
             print_json(document)
         return
     show(
-        ("handler", "takes", "batch", "limits", "attempts", "done", "open", "dead", "last run", "seen"),
+        (
+            "handler",
+            "takes",
+            "batch",
+            "limits",
+            "attempts",
+            "done",
+            "open",
+            "dead",
+            "took",
+            "last run",
+            "seen",
+        ),
         [_row(each) for each in documents],
         empty="no worker has told of a handler; `hookonce init` writes one, and `hookonce dev` runs it",
     )
@@ -63,6 +75,8 @@ def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
             "done": handler.done,
             "open": handler.open,
             "dead": handler.dead,
+            "p50_seconds": handler.p50_seconds,
+            "p99_seconds": handler.p99_seconds,
             "latest_run": handler.latest_run,
             "announced_at": each.announced_at,
         }
@@ -77,4 +91,18 @@ def _row(document: dict[str, Any]) -> list[object]:
     if document["batch"] and document["batch_size"]:
         batch = f"{document['batch_size']} of {document['batch']}"
     limits = ", ".join(HandlerLimits.of(document).words())
-    return [name, takes, batch, limits, *numbers, ago(latest), ago(document["announced_at"])]
+    ends = [ago(latest), ago(document["announced_at"])]
+    return [
+        name,
+        takes,
+        batch,
+        limits,
+        *numbers,
+        _took(document["p50_seconds"], document["p99_seconds"]),
+        *ends,
+    ]
+
+
+def _took(half: float | None, most: float | None) -> str | None:
+    """Say within how many seconds half of the runs ended, and 99 of a hundred."""
+    return None if half is None or most is None else f"{half:.3g} s, p99 {most:.3g} s"

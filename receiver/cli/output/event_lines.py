@@ -11,8 +11,7 @@ from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.output.times import ago
 
 if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
-    from hookonce.receiver.desk.events import DeadRun, ListedEvent
-    from hookonce.receiver.ledger.queries.dead_letters import Death
+    from hookonce.receiver.desk.events import ListedEvent
     from hookonce.receiver.ledger.queries.events import EventRow
 
 _LEAST = {"source": 6, "type": 12}
@@ -23,11 +22,11 @@ _HEADS = ("ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "EVENT ID")
 
 def lines(
     events: "Sequence[EventRow | ListedEvent]",
-    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
+    notes: Mapping[int, Sequence[str]],
     width: int,
     now: datetime,
 ) -> Iterator[str]:
-    """Yield a heading, a line for each event, and below a dead one a line for each handler that it died of."""
+    """Yield a heading, a line for each event, and below it the notes of its ledger id."""
     rows = [
         (
             str(event.id),
@@ -49,8 +48,8 @@ def lines(
         indent = " " * (widths[0] + len(_GAP))
         if apart:
             yield indent + row[5]
-        for death in deaths.get(event.id, ()):
-            yield cut(indent + _died(death), width, fg="red")
+        for note in notes.get(event.id, ()):
+            yield paint(event.status, _shortened(indent + clean(note), width))
 
 
 def _fit(widths: list[int], width: int) -> bool:
@@ -72,11 +71,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _shortened(text: str, wide: int) -> str:
     return text if len(text) <= wide else text[: wide - 1] + "…"
-
-
-def _died(death: "Death | DeadRun") -> str:
-    error = (death.error or "").strip().partition("\n")[0]
-    return clean(f"{death.handler}: {error}" if death.handler else "it can't be read")
 
 
 def cut(text: str, width: int, **style: object) -> str:
