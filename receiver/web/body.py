@@ -52,6 +52,7 @@ class MemoryBudget:
         with self._lock:
             if self._has_taken(size, whose):
                 return True
+            whose.has_waited = True
             wanted = (whose, size, whose.waits.bell())
             self._waiting.append(wanted)
         is_taken = False
@@ -91,6 +92,7 @@ class Reservation:
     def __init__(self, budget: MemoryBudget, waits: Waits = IN_THREAD) -> None:
         self.waits = waits
         self.held = 0
+        self.has_waited = False
         self._budget = budget
 
     async def reserve(self, size: int) -> None:
@@ -119,7 +121,7 @@ async def read_body(request: Request, limit: int, reservation: Reservation) -> b
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
     `unsupported_encoding` for any Content-Encoding, `bad_body` for one that ends early or takes too long.
-    Raises `Overloaded` too.
+    Raises `Overloaded` too, also where a body took too long because it waited for memory.
     """
     headers = request.headers
     encoding = headers.get("content-encoding", "identity").strip().lower()
@@ -132,6 +134,10 @@ async def read_body(request: Request, limit: int, reservation: Reservation) -> b
         return b""
     try:
         body = await _read(request, limit + 1 if length is None else length, reservation)
+    except TimeoutError:
+        if reservation.has_waited:
+            raise Overloaded("a body that waited for memory was not read in time") from None
+        raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
     except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
         raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
     if len(body) > limit:
@@ -150,7 +156,10 @@ def _content_length(text: str) -> int | None:
 
 
 async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
-    """Read up to `size` bytes. The clock is looked at between two pieces; how long one may take is the server's."""
+    """Read up to `size` bytes. The clock is looked at between two pieces; how long one may take is the server's.
+
+    Raises: OSError (`TimeoutError` where it took too long), ValueError and `Overloaded`.
+    """
     until = time.monotonic() + BODY_TIMEOUT.total_seconds()
     first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
@@ -164,5 +173,5 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
         body.write(piece)
         await reservation.reserve(body.tell())
         if time.monotonic() > until:
-            raise Rejected(Reason.BAD_BODY, "the body did not arrive in time")
+            raise TimeoutError
     return body.getvalue()

@@ -51,6 +51,8 @@ SWITCH_INTERVAL = timedelta(milliseconds=1)
 """For how long a thread computes while the loop has something to do."""
 APPLICATION_THREADS = 8
 """For the application behind the door: pages and the API."""
+LARGE_BODIES = APPLICATION_THREADS // 2
+"""Of these threads, how many may wait for clients at once: for the rest of a body of more than `limits.LARGE_BODY`."""
 ASKING_THREADS = 64
 """For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
 COMPUTING_THREADS = 1
@@ -80,6 +82,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     application: Application
     loop: asyncio.AbstractEventLoop
     threads: ThreadPoolExecutor
+    large_bodies: asyncio.Semaphore
     turns: Turns
     clients: Clients
     crowd: Crowd
@@ -121,6 +124,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self.loop = loop = asyncio.get_running_loop()
         self._listen_to_signals()
         self.threads = ThreadPoolExecutor(APPLICATION_THREADS, thread_name_prefix="hookonce-application")
+        self.large_bodies = asyncio.Semaphore(LARGE_BODIES)
         waits = OnLoop(
             ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking"),
             ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing"),

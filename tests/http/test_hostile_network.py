@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hookonce.receiver.web.http.limits import LARGE_BODY
+from hookonce.receiver.web.worker import APPLICATION_THREADS
 from tests.http.conftest import serving
 from tests.support.raw_http import connect, converse, exchange, request
 
@@ -38,7 +40,11 @@ def server(fresh_database, fresh_redis, tmp_path_factory):
         fresh_database() as database_url,
         fresh_redis() as redis_url,
         serving(
-            tmp_path_factory.mktemp("serve"), database_url, redis_url, max_body=25 * 1024 * 1024
+            tmp_path_factory.mktemp("serve"),
+            database_url,
+            redis_url,
+            max_body=25 * 1024 * 1024,
+            HOOKONCE_ADMIN_TOKEN="t" * 40,
         ) as running,
     ):
         yield running
@@ -121,6 +127,25 @@ STALLS = {
 def test_receiver_answers_promptly_beside_stalled_clients(server, number, data):
     with clients(server, number, data):
         assert_prompt(server)
+
+
+def test_console_answers_promptly_beside_forms_that_stall(server):
+    page = request("GET", "/admin/sign-in")
+    cookie, _, _ = server.exchange(page).headers["set-cookie"].partition(";")
+    form = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    small = request(target="/admin/sign-in", headers=form | {"Content-Length": "1000"}) + b"x"
+    large = request(target="/admin/sign-in", headers=form | {"Content-Length": str(4 * LARGE_BODY)})
+
+    with (
+        clients(server, 2 * APPLICATION_THREADS, small),
+        clients(server, 2 * APPLICATION_THREADS, large + b"x" * 2 * LARGE_BODY),
+    ):
+        started = time.monotonic()
+        answer = server.exchange(page)
+        took = time.monotonic() - started
+
+    assert answer.status == 200
+    assert took < PROMPT
 
 
 DRIPS = {

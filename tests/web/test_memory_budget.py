@@ -2,13 +2,15 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
 
+from hookonce.providers import Reason, Rejected
 from hookonce.receiver.processes.waits import IN_THREAD, OnLoop, run
 from hookonce.receiver.web import body
-from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Overloaded, Reservation
+from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Overloaded, Reservation, read_body
 
 MEGABYTE = 2**20
 
@@ -88,3 +90,40 @@ def test_who_waits_too_long_is_told_so_and_takes_nothing(monkeypatch, waiting):
     waiting(go)
 
     assert budget.left == MEGABYTE
+
+
+class Late:
+    """A request whose body does not come to its end in time."""
+
+    is_bounded = True
+
+    def __init__(self, size):
+        self.headers = {"content-length": str(size + 1)}
+        self.pieces = [b"x" * size]
+
+    async def piece(self, _size):
+        if not self.pieces:
+            raise TimeoutError
+        return self.pieces.pop()
+
+
+def test_body_that_waited_for_memory_and_is_late_may_come_again():
+    budget = MemoryBudget(MEGABYTE)
+
+    async def go(waits):
+        with ExitStack() as others, Reservation(budget, waits) as mine:
+            await others.enter_context(Reservation(budget, waits)).reserve(SMALL_BODY + MEGABYTE)
+            reading = asyncio.ensure_future(read_body(Late(2 * SMALL_BODY), MEGABYTE, mine))
+            await asyncio.sleep(0)
+            others.close()
+            with pytest.raises(Overloaded):
+                await reading
+
+    on_loop(go)
+
+
+def test_body_that_is_late_by_itself_is_refused():
+    with Reservation(MemoryBudget(0)) as reservation, pytest.raises(Rejected) as refused:
+        run(read_body(Late(SMALL_BODY // 2), MEGABYTE, reservation))
+
+    assert refused.value.reason is Reason.BAD_BODY

@@ -27,7 +27,7 @@ class Source(Protocol):
         """Let others go on, if it is time."""
 
     async def is_taken_whole(self, size: int) -> None:
-        """Let others go on before a large body is looked at."""
+        """Note that the client has sent all `size` bytes; let others go on before a large body is looked at."""
 
 
 class BodyStream:
@@ -42,19 +42,19 @@ class BodyStream:
         self._left = head.content_length or 0
         self._ready = b""
         self._taken = 0
-        self._is_broken = False
+        self._error: OSError | ValueError | None = None
         self.rest = rest
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing more has to be read."""
-        if self._is_broken:
+        if self._error is not None:
             return False
         return self._chunks.is_complete if self._chunks is not None else not self._left
 
     def skip(self) -> bool:
         """Pass over what is here already; whether that was all of it."""
-        if self._chunks is None and self._left <= len(self.rest) and not self._is_broken:
+        if self._chunks is None and self._left <= len(self.rest) and self._error is None:
             self.rest, self._left = self.rest[self._left :], 0
         return self.is_complete
 
@@ -66,6 +66,20 @@ class BodyStream:
         body, self.rest = self.rest[:left], self.rest[left:]
         self._left, self._taken = 0, left
         return body
+
+    async def read_ahead(self, size: int) -> bool:
+        """Read a body of at most `size` bytes before somebody asks for it; False for a larger one.
+
+        What is wrong with the body is told to whoever reads it. Raises `Gone` and `TooLate`.
+        """
+        if self._left > size:
+            return False
+        try:
+            found = await self.read(size + 1)
+        except (CutOff, ValueError):
+            return True
+        self._ready = found + self._ready
+        return self.is_complete
 
     async def read(self, size: int = -1) -> bytes:
         """Read so many bytes, or all; fewer only at the end. Raises: OSError, ValueError."""
@@ -81,22 +95,24 @@ class BodyStream:
 
     async def _next(self) -> bytes:
         """Return the next bytes of the body, b"" at its end."""
-        if self._invite is not None and not self.is_complete:
+        if self._error is not None:
+            raise self._error
+        if self.is_complete:
+            return b""
+        if self._invite is not None:
             await self._invite()
             self._invite = None
         try:
             piece = await (self._of_length() if self._chunks is None else self._of_chunks(self._chunks))
-        except (OSError, ValueError):
-            self._is_broken = True
+        except (OSError, ValueError) as error:
+            self._error = error
             raise
         self._taken += len(piece)
-        if piece and self._taken > limits.LARGE_BODY and self.is_complete:
+        if self.is_complete:
             await self._source.is_taken_whole(self._taken)
         return piece
 
     async def _of_length(self) -> bytes:
-        if not self._left:
-            return b""
         data = self.rest or await self._more(min(self._left, limits.READ_SIZE))
         piece, self.rest = (
             (data, b"") if len(data) <= self._left else (data[: self._left], data[self._left :])

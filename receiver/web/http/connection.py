@@ -54,6 +54,8 @@ class House(Protocol):
     application: Application
     loop: asyncio.AbstractEventLoop
     threads: Executor
+    large_bodies: asyncio.Semaphore
+    """Held by a request whose body the application reads in its thread as it comes."""
     waits: Waits
     turns: Turns
     clients: Clients
@@ -177,10 +179,11 @@ class Connection:
             await self._stand_in_line()
 
     async def is_taken_whole(self, size: int) -> None:
-        """Stand in line before a large body is looked at, which is done in one piece."""
-        self._account.charge(size * limits.BYTE_COST)
-        self._until = _NEVER
-        await self._stand_in_line()
+        """Time the client no longer; stand in line before a large body is looked at, which is done in one piece."""
+        self._since, self._until = _NEVER, _NEVER
+        if size > limits.LARGE_BODY:
+            self._account.charge(size * limits.BYTE_COST)
+            await self._stand_in_line()
 
     async def _make_ready(self) -> None:
         crowd = self._house.crowd
@@ -316,7 +319,14 @@ class Connection:
         return keeps
 
     async def _ask_application(self, request: IncomingRequest, answer: Answer) -> bool:
-        """Have a thread call the application; it sends by itself what is made piece by piece."""
+        """Have a thread call the application: none waits for the client, but for a few that read large bodies."""
+        if await request.stream.read_ahead(limits.LARGE_BODY):
+            return await self._call_application(request, answer)
+        async with self._house.large_bodies:
+            return await self._call_application(request, answer)
+
+    async def _call_application(self, request: IncomingRequest, answer: Answer) -> bool:
+        """Call the application in a thread, which sends by itself what is made piece by piece."""
         loop = self._house.loop
         source = io.BufferedReader(BlockingStream(request.stream, loop))
         made = request.environ(self._common, self._peer, source)

@@ -18,7 +18,7 @@ class Gone(OSError):  # noqa: N818  as ConnectionError's kin
     """The client is not there any more, or speaks no TLS."""
 
 
-class TooLate(OSError):  # noqa: N818  same
+class TooLate(TimeoutError):  # noqa: N818  same
     """The client took too long, or had to make room."""
 
 
