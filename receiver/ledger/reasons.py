@@ -226,6 +226,7 @@ REASONS: Final = (
         until="the time has come that its handler asked for",
         condition=f"starts_with(r.schedule, '{PUT_OFF}')",
         terminal="asked to be called later",
+        run_page="its handler asked for more time",
         testing="for the time it asked for (RetryLater)",
     ),
     Reason(

@@ -137,13 +137,18 @@ def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", pa
             " VALUES (%s, %s, %s, %s, now(), 'boom', %s, %s)",
             [*which, text, key],
         )
-        written = lines_as_json([LogLine(0, "info", "shop", f"line {attempt}.{padding}")], 0)
-        text, key = keyring.encrypt(written, log_context(*which))
-        inbox.connection.execute(
-            "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"
-            " SELECT %s, %s, %s, %s, received_at, %s, %s FROM hookonce.events WHERE id = %s",
-            [*which, text, key, number],
-        )
+        log_line(inbox, settings, which, f"line {attempt}.{padding}")
+
+
+def log_line(inbox, settings, which, line):
+    """Have an attempt (event, handler, cycle, number) have logged a line."""
+    written = lines_as_json([LogLine(0, "info", "shop", line)], 0)
+    text, key = settings.keyring.encrypt(written, log_context(*which))
+    inbox.connection.execute(
+        "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"
+        " SELECT %s, %s, %s, %s, received_at, %s, %s FROM hookonce.events WHERE id = %s",
+        [*which, text, key, which[0]],
+    )
 
 
 def test_refreshed_part_of_an_open_event_has_the_newest_attempt_only(inbox, browser, settings):
@@ -158,9 +163,41 @@ def test_refreshed_part_of_an_open_event_has_the_newest_attempt_only(inbox, brow
     assert set(re.findall(said, page)) == {f"{what} {n}." for what in ("trace", "line") for n in (1, 2, 3)}
     assert set(re.findall(said, part)) == {"trace 3.", "line 3."}
     kept = re.findall(r'id="([^"]+)" hx-preserve', part)
-    assert kept == [f"{what}-{b'shop.credit'.hex()}-1-{n}" for what in ("log", "why") for n in (2, 1)]
+    assert kept == [f"{what}-{b'shop.credit'.hex()}-1-{n}" for n in (2, 1) for what in ("why", "log")]
     assert all(f'id="{each}"' in page for each in kept)
     assert "hx-preserve" not in page
+
+
+def test_logs_of_a_run_that_was_put_off_again_and_again_are_told_apart(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    put_into_state(inbox.connection, number, runs=[("shop.credit", "waiting", 0)])
+    for n in (1, 2, 3):
+        log_line(inbox, settings, (number, "shop.credit", 1, 1), f"line {n}.")
+
+    page = browser.get(f"/admin/events/{number}").text
+    part = browser.get(f"/admin/events/{number}", **{"HX-Request": "true"}).text
+
+    opened, rest = page.split("Earlier attempts")
+    assert re.findall(r"line \d\.", opened) == ["line 3."]
+    assert re.findall(r"line \d\.", rest) == ["line 2.", "line 1."]
+    name = f"log-{b'shop.credit'.hex()}-1-1"
+    assert re.findall(rf'id="({name}[^"]*)"', page) == [f"{name}-3", f"{name}-2", name]
+    assert re.findall(r"line \d\.", part) == ["line 3."]
+    assert re.findall(r'id="([^"]+)" hx-preserve', part) == [f"{name}-2", name]
+
+
+def test_logs_of_an_attempt_before_the_one_that_was_killed_are_not_taken_for_its_own(
+    inbox, browser, settings
+):
+    (number,) = inbox.store("evt_1")
+    inbox.die(number, error="worker lost", attempts=2)
+    log_line(inbox, settings, (number, "shop.credit", 1, 1), "line 1.")
+
+    opened, earlier = browser.get(f"/admin/events/{number}").text.split("Earlier attempts")
+
+    assert "its process was killed" in opened
+    assert "line 1." not in opened
+    assert "line 1." in earlier
 
 
 def test_refreshed_part_is_bounded_for_many_handlers_with_long_logs(inbox, browser, settings):

@@ -90,3 +90,14 @@ def test_event_has_the_page_for_itself_without_room_or_scripts(window, listed, o
 
     expect(page.locator("h1")).to_contain_text("invoice.paid")
     expect(page.locator("#found")).to_be_hidden()
+
+
+def test_row_of_the_event_that_is_open_is_in_sight(window, listed):
+    begin, numbers = listed
+    page = window(height=240)
+
+    page.goto(f"/admin/events/{numbers[2]}?id={begin}")
+
+    row = page.get_by_role("row").filter(has_text=f"{begin}0")
+    expect(row.get_by_role("link")).to_have_attribute("aria-current", "true")
+    expect(row).to_be_in_viewport(ratio=0.9)

@@ -1,6 +1,7 @@
 """The runs of an event as its page tells them: what failed first, and of each its latest error with the code."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,9 +30,9 @@ class Failure:
         return cls(row, row["frames"].errors[::-1] if row["frames"] else ())
 
     @property
-    def line(self) -> str:
-        """The first line of what went wrong."""
-        return (str(self.row["error"]).splitlines() or [""])[0]
+    def number(self) -> tuple[int, int]:
+        """The cycle and the number of the attempt."""
+        return self.row["cycle"], self.row["attempt"]
 
     @property
     def place(self) -> Frame | None:
@@ -64,12 +65,39 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Logged:
+    """What an attempt logged; of several under one number, since its handler put it off, it is the `nth`.
+
+    `is_unread` says that its lines were not asked for.
+    """
+
+    log: AttemptLog
+    nth: int
+    is_unread: bool
+
+    @property
+    def number(self) -> tuple[int, int]:
+        """The cycle and the number of the attempt."""
+        return self.log.cycle, self.log.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that is over: how it failed, if it did, and what it logged."""
+
+    cycle: int
+    attempt: int
+    failure: Failure | None
+    logs: Sequence[Logged]
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One run, with its failed attempts of all cycles and what its attempts logged, the newest first."""
 
     run: RunRow
     failures: Sequence[Failure]
-    logs: Sequence[AttemptLog]
+    logs: Sequence[Logged]
 
     @property
     def latest(self) -> Failure | None:
@@ -77,24 +105,42 @@ class Panel:
         return self.failures[0] if self.failures and self.run.error is not None else None
 
     @property
-    def earlier(self) -> Sequence[Failure]:
-        """The failed attempts but for the latest, if that is shown by itself."""
-        return self.failures[1:] if self.latest else self.failures
+    def log(self) -> Logged | None:
+        """What the attempt logged that its error or its result is of, or one after it."""
+        shown = self.latest.number if self.latest else (self.run.cycle, self.run.attempts)
+        return next((each for each in self.logs[:1] if each.number >= shown), None)
+
+    @property
+    def earlier(self) -> Sequence[Attempt]:
+        """The attempts but for what is shown of the latest by itself, the newest first."""
+        failures = {each.number: each for each in self.failures if each is not self.latest}
+        logs: dict[tuple[int, int], list[Logged]] = {}
+        for each in self.logs:
+            if each is not self.log:
+                logs.setdefault(each.number, []).append(each)
+        numbers = sorted({*failures, *logs}, reverse=True)
+        return [Attempt(*number, failures.get(number), logs.get(number, ())) for number in numbers]
 
 
 def panels(found: Detail) -> list[Panel]:
     """Return the runs of an event: dead ones first, then what is open, then what is done."""
-    made = [
-        Panel(
-            run,
-            _failures(found, run.handler),
-            [log for log in reversed(found.logs) if log.handler == run.handler],
-        )
-        for run in found.runs
-    ]
+    made = [Panel(run, _failures(found, run.handler), _logs(found, run.handler)) for run in found.runs]
     return sorted(made, key=lambda panel: (_ORDER.index(RunStatus(panel.run.status)), panel.latest is None))
 
 
 def _failures(found: Detail, handler: str) -> list[Failure]:
     mine = [failure for failure in found.failures if failure["handler"] == handler][::-1][:MAX_ATTEMPTS]
     return [Failure.of(row) for row in mine]
+
+
+def _logs(found: Detail, handler: str) -> list[Logged]:
+    seen: Counter[tuple[int, int]] = Counter()
+    made = []
+    for log in found.logs:
+        if log.handler == handler:
+            number = log.cycle, log.attempt
+            seen[number] += 1
+            has_lines = log.lines or log.left_out or log.unreadable
+            is_unread = not has_lines and (handler, *number) in found.unread_logs
+            made.append(Logged(log, seen[number], is_unread))
+    return made[::-1]

@@ -18,12 +18,15 @@
       if (n === at) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
     });
   };
+  // Where the list begins or ends before it, the open row is brought into sight; what is scrolled by hand stays.
+  const bring = () => found.querySelector("tr.is-chosen")?.scrollIntoView({ block: "nearest" });
   const show = async (url) => {
     await htmx.ajax("GET", url.href, { target: pane, swap: "innerHTML" });
     const heading = pane.querySelector("h1");
     if (heading) document.title = `${heading.textContent.trim()} · hookonce`;
-    scrollTo(0, 0);
     mark();
+    bring();
+    scrollTo(0, 0);
   };
   const open = (link) => {
     const url = new URL(link.href);
@@ -61,6 +64,7 @@
       await htmx.ajax("GET", url.href, { target: found, swap: "innerHTML" });
     }
     mark();
+    bring();
   };
   addEventListener("DOMContentLoaded", fetchList);
   room.addEventListener("change", fetchList);
@@ -72,7 +76,6 @@
     if (!links.length || !room.matches || !pane.childElementCount) return false;
     const link = links[Math.min(Math.max(current() + by, 0), links.length - 1)];
     link.focus({ preventScroll: true });
-    link.closest("tr").scrollIntoView({ block: "nearest" });
     open(link);
     return true;
   };
