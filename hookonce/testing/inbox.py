@@ -28,8 +28,8 @@ from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.queries import event_details
+from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.hooks import DeliveryEndpoint
@@ -226,7 +226,7 @@ class Inbox:
                 f"the ledger has no event {delivered.event_id} of {delivered.source}: its delivery was answered "
                 f"{delivered.status} {delivered.answer.decode(errors='replace')}"
             )
-        found = self._asked(lambda ledger: event_queries.detail(ledger, number, self._settings.keyring))
+        found = self._asked(lambda ledger: event_details.detail(ledger, number, self._settings.keyring))
         if found is None:
             raise AssertionError(f"event {number} has gone")
         return found

@@ -1,6 +1,6 @@
 """Assertions about an event; each says what the ledger knows of it."""
 
-from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.testing.inbox import Delivered
 

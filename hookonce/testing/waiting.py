@@ -11,8 +11,8 @@ from psycopg.rows import class_row
 
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import pauses, reasons
-from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.queries import event_details
+from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.runs import breakers, parking
 from hookonce.receiver.ledger.states import RunStatus, Waits
@@ -74,7 +74,7 @@ def story(connection: psycopg.Connection) -> str:
     found = [
         (detail, pauses.keeping(connection, each))
         for each in ids
-        if (detail := events.detail(connection, each, OFF))
+        if (detail := event_details.detail(connection, each, OFF))
     ]
     said = Counter(line for detail, keeping in found for line in _reasons(detail, keeping, paused, broken))
     count = left(connection).events

@@ -11,9 +11,10 @@ from hookonce.receiver.desk.events import EventPath, found_event
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_pages, events
+from hookonce.receiver.ledger.queries import event_details, event_pages
+from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import Detail, EventRow
+from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.states import EventStatus
 
 _LOOK: Final = timedelta(milliseconds=60)
@@ -46,7 +47,7 @@ def diff_event(desk: Desk, which: EventPath) -> EventDiff:
     diff = EventDiff(event=found.event.id, former=None, why_not=None, changes=[], is_cut=False)
     try:
         diff.former = _former(desk, found.event)
-        former = events.detail(desk.connection, diff.former, desk.settings.keyring)
+        former = event_details.detail(desk.connection, diff.former, desk.settings.keyring)
         before, after = _parsed(former, diff.former), _parsed(found, diff.event)
     except _NotCompared as error:
         diff.why_not = str(error)

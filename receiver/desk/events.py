@@ -23,9 +23,9 @@ from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_lookup, event_pages, events
+from hookonce.receiver.ledger.queries import event_details, event_lookup, event_pages, events
 from hookonce.receiver.ledger.queries.dead_letters import by_event, deaths_of
-from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.runs.traceback_frames import Traceback
@@ -323,7 +323,7 @@ def number_of(desk: Desk, reference: str) -> int:
 
 def found_event(desk: Desk, which: EventPath) -> Detail:
     """Return everything known of an event, however it is named. Raises: `NotFound`, `Ambiguous`."""
-    found = events.detail(desk.connection, number_of(desk, which.event), desk.settings.keyring)
+    found = event_details.detail(desk.connection, number_of(desk, which.event), desk.settings.keyring)
     if found is None:
         raise _unknown(which.event)
     return found

@@ -3,7 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, Kind, waterfall
-from hookonce.receiver.ledger.queries.events import Detail, EventRow, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
+from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.results import CALL, AttemptLog, LogLine
 from hookonce.receiver.ledger.steps import StepRow
 

@@ -14,7 +14,7 @@ from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.database import roles
 from hookonce.receiver.ledger.database.roles import Task
-from hookonce.receiver.ledger.queries import events as event_queries
+from hookonce.receiver.ledger.queries import event_details
 from tests.jobs.test_batches import on_batches
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
@@ -64,7 +64,7 @@ def write(event):
 
 
 def lines_of(inbox, event):
-    found = event_queries.detail(inbox.connection, event, inbox.settings.keyring)
+    found = event_details.detail(inbox.connection, event, inbox.settings.keyring)
     return [line.text for log in found.logs for line in log.lines]
 
 

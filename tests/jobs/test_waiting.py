@@ -7,7 +7,7 @@ import pytest
 from hookonce import RetryLater
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -27,7 +27,7 @@ def ask_for_time(*_):
 
 
 def waits_for(inbox, number):
-    (run,) = events.detail(inbox.connection, number, inbox.settings.keyring).runs
+    (run,) = event_details.detail(inbox.connection, number, inbox.settings.keyring).runs
     return run.status, run.waits_for
 
 

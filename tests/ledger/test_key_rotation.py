@@ -14,7 +14,7 @@ from hookonce.receiver.encryption import (
     traceback_context,
 )
 from hookonce.receiver.ledger.maintenance import key_rotation, partitions
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 from hookonce.receiver.ledger.store import store
@@ -71,7 +71,7 @@ def rotate(connection, keyring=NEW_RING):
 
 
 def readable(connection, keyring):
-    found = [events.detail(connection, number, keyring) for number in (1, 2)]
+    found = [event_details.detail(connection, number, keyring) for number in (1, 2)]
     others = [other["body"] for other in found[0].conflicts]
     broken = [failure["traceback"].encode() for found_ in found for failure in found_.failures[:1]]
     refused = [row["body_prefix"] for row in rejected_deliveries(connection, keyring)]

@@ -15,6 +15,7 @@ from hookonce.receiver.ledger.queries import (
     body_search,
     choices,
     dead_letters,
+    event_details,
     event_pages,
     events,
     handler_stats,
@@ -167,7 +168,7 @@ def look(connection):
     backlog.waiting(connection)
     dead = [row.id for row in events.events(connection, Filter(status="dead"), dead_letters.MAX_DEATHS)]
     deaths = dead_letters.deaths_of(connection, dead)
-    events.detail(connection, deaths[0].event, OFF)
+    event_details.detail(connection, deaths[0].event, OFF)
     source_activity.last_seen(connection)
 
 

@@ -7,7 +7,7 @@ from psycopg.pq import TransactionStatus
 
 from hookonce.jobs.plan import Plan as ClaimPlan
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries.events import RunRow
+from hookonce.receiver.ledger.queries.event_details import RunRow
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, ignored, leases, takeover
 from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
 from hookonce.receiver.ledger.runs.ends import AttemptResult

@@ -31,7 +31,7 @@ from hookonce.jobs import drain
 from hookonce.jobs.attempts import traces
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.intake import traced as traced_intake
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.results import CALL
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.monitoring import otel
@@ -135,7 +135,7 @@ def test_calls_that_a_handler_traces_are_kept_with_its_attempt(receiver, inbox, 
     with keeping_lines():
         inbox.work()
 
-    ((call,),) = [log.lines for log in events.detail(inbox.connection, 1, inbox.settings.keyring).logs]
+    ((call,),) = [log.lines for log in event_details.detail(inbox.connection, 1, inbox.settings.keyring).logs]
     assert (call.level, call.logger, call.text) == ("", CALL, "POST api.stripe.com")
     assert call.at >= 0
     assert 0 <= call.took < 1000

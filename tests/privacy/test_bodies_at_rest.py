@@ -9,7 +9,7 @@ import pytest
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.encryption import KeyMissing, Keyring, Tampered
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries import events, rejected
+from hookonce.receiver.ledger.queries import event_details, rejected
 from hookonce.receiver.ledger.runs import leases
 from tests.support.in_process import Receiver
 
@@ -36,7 +36,7 @@ def body_of(marker, event_id="evt_1"):
 
 def detail(receiver, keyring):
     with connections.connect(receiver.database_url) as connection:
-        return events.detail(connection, 1, keyring)
+        return event_details.detail(connection, 1, keyring)
 
 
 def dumped(receiver):
@@ -114,7 +114,7 @@ def test_heavy_body_is_loaded_with_the_key_it_has_then(receiver):
     send(receiver, body_of(b"4" * 300_000))
 
     with connections.connect(receiver.database_url) as connection:
-        event = events.detail(connection, 1, Keyring()).event
+        event = event_details.detail(connection, 1, Keyring()).event
         text, key = leases.load_body(connection, event)
 
     assert key == Keyring([KEY]).first

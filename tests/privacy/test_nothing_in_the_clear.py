@@ -16,7 +16,7 @@ from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Terms
 from hookonce.receiver.ledger import commands, handshake_secrets, transfer
 from hookonce.receiver.ledger.maintenance import key_rotation
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
@@ -141,7 +141,7 @@ def number(inbox):
 
 
 def check_shown(inbox):
-    detail = events.detail(inbox.connection, number(inbox), KEYRING)
+    detail = event_details.detail(inbox.connection, number(inbox), KEYRING)
     by_handler = {run.handler: run for run in detail.runs}
     assert by_handler["returns"].result == {"iban": CANARY}
     assert [step.result for step in detail.steps] == [{"card": CANARY}]
@@ -173,7 +173,7 @@ def test_without_its_key_it_is_told_what_is_missing(inbox, what):
     other = Keyring([os.urandom(32)])
 
     if what == "run":
-        detail = events.detail(inbox.connection, number(inbox), other)
+        detail = event_details.detail(inbox.connection, number(inbox), other)
         runs = {run.handler: run for run in detail.runs}
         assert (runs["returns"].result, detail.steps[0].result) == (None, None)
         assert "is not configured here" in runs["returns"].unreadable

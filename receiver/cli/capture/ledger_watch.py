@@ -16,7 +16,7 @@ import psycopg
 
 from hookonce.providers.kit.http_file import Captured
 from hookonce.receiver.encryption import KeyMissing, Keyring
-from hookonce.receiver.ledger.queries import events, rejected
+from hookonce.receiver.ledger.queries import event_details, events, rejected
 from hookonce.receiver.ledger.queries.event_filter import Filter
 
 _BATCH = 100  # looked at in one go; more than a person waits for
@@ -45,7 +45,7 @@ class LedgerWatch:
     def _new(self) -> Iterator[Captured]:
         for row in [row for row in self._events() if row.id > self._event]:
             self._event = max(self._event, row.id)
-            detail = events.detail(self._connection, row.id, self._keyring)
+            detail = event_details.detail(self._connection, row.id, self._keyring)
             if detail and detail.body:
                 kept = detail.body
                 yield self._captured(kept.url, kept.headers, kept.body, row.received_at)

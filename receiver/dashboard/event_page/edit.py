@@ -10,8 +10,8 @@ from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
 from hookonce.receiver.desk.events import EventPath
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.intake.test_events import MAX_EDITED, Edit, NotPossible, edited
-from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.queries import event_details
+from hookonce.receiver.ledger.queries.event_details import Detail
 
 _CONFLICT = 409
 
@@ -38,7 +38,7 @@ def send_edited(number: int) -> Response:
 
 def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: bool = False) -> str:
     with context().ledger() as connection:
-        found = events.detail(connection, number, context().settings.keyring)
+        found = event_details.detail(connection, number, context().settings.keyring)
     if found is None:
         abort(404, f"No event has the ledger id {number}; retention may have dropped it.")
     text, why_not = _text(found)

@@ -23,8 +23,8 @@ from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import ReplayRequest, SeenEvent
 from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
-from hookonce.receiver.ledger.queries import event_pages, events
-from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.queries import event_details, event_pages
+from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay.events import ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
 from hookonce.receiver.ledger.steps import StepStatus
@@ -144,10 +144,10 @@ def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Det
     """Return what a page shows; of one that is there already what has changed, until its event has ended."""
     keyring = context().settings.keyring
     if is_part:
-        found = events.detail_as_it_goes_on(connection, number, keyring)
+        found = event_details.detail_as_it_goes_on(connection, number, keyring)
         if found is None or found.event.status in OPEN:
             return found
-    return events.detail(connection, number, keyring)
+    return event_details.detail(connection, number, keyring)
 
 
 def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) -> dict[str, int | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
 from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised
 from hookonce.receiver.ledger.states import RunStatus
@@ -26,7 +26,7 @@ class Failure:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """Take a row as `events.detail` gives it."""
+        """Take a row as `event_details.detail` gives it."""
         return cls(row, row["frames"].errors[::-1] if row["frames"] else ())
 
     @property

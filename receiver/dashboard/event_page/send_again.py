@@ -7,7 +7,7 @@ from flask import Response, abort, make_response, redirect, request, url_for
 from hookonce.providers import Delivery
 from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
 from hookonce.receiver.outbound.signing import EventName
 
@@ -25,7 +25,7 @@ def send_again(number: int) -> Response:
             "Events may be sent to the addresses in [admin] send_to of hookonce.toml, and what is below them.",
         )
     with context().ledger() as connection:
-        found = events.detail(connection, number, settings.keyring)
+        found = event_details.detail(connection, number, settings.keyring)
         if found is None or found.body is None or found.body.unreadable:
             abort(404, "This event or its body is not there, or can't be opened.")
         source = settings.sources.get(found.event.source)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import StepRow, StepStatus
 

@@ -1,30 +1,18 @@
-"""What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
+"""Events as rows of a listing, the newest first. Reads only, and opens nothing that is sealed."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
-from typing import Any
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 
-from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger import steps
-from hookonce.receiver.ledger.decryption import (
-    Body,
-    StoredBody,
-    decrypt_body,
-    decrypt_conflict,
-    decrypt_failure,
-)
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
-from hookonce.receiver.ledger.reasons import PARKED, PARKED_RUN, WAITS_FOR, WaitsFor
-from hookonce.receiver.ledger.results import AttemptLog, opened, opened_log, shallow
-from hookonce.receiver.ledger.states import EventStatus, RunStatus
-from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.reasons import PARKED
+from hookonce.receiver.ledger.states import EventStatus
 
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
@@ -53,138 +41,12 @@ class EventRow:
     is_test: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
-
-    `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
-    handler failed too often and is tried with another event (breaker), or is paused; its process died and it is run by
-    itself (suspect); it is to be run with others of its batch; it failed and is tried again later (backoff), or asked
-    for that itself (delay). A `result` nested deeper than most writers of JSON go is its
-    text; `unreadable` says why it can't be opened here.
-    """
-
-    handler: str
-    status: str
-    attempts: int
-    cycle: int
-    due_at: datetime | None
-    lease_until: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    result: Any
-    error: str | None
-    parked: str | None = None
-    waits_for: WaitsFor | None = None
-    unreadable: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.waits_for is not None:
-            object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
-        object.__setattr__(self, "result", shallow(self.result))
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """Everything the ledger knows of an event; `body` is None once it is gone, and `why_no_body` says why."""
-
-    event: EventRow
-    body: Body | None
-    runs: list[RunRow]
-    failures: list[dict[str, Any]]
-    conflicts: list[dict[str, Any]]
-    repeats: list[int]
-    steps: list[StepRow]
-    logs: list[AttemptLog]
-    keeps_body: bool = True
-    unread_logs: Collection[tuple[str, int, int]] = ()
-    """The attempts (handler, cycle, number) whose lines were not asked for; in `logs` they have none."""
-
-    @property
-    def why_no_body(self) -> str:
-        """Where its body went, after 'the body of event 7'."""
-        return (
-            "was dropped by retention" if self.keeps_body else "is not kept by its source (keep_body = false)"
-        )
-
-
 COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN status = '{EventStatus.RUNNING}'
     THEN (SELECT min(coalesce(c.lease_until, q.due_at))
           FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
     ELSE due_at END AS due_at,
 received_at, occurred_at, deliveries, repeat_of, {PARKED} AS parked, is_test"""  # noqa: S608  constants
 """Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
-
-_EVENT = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = %s"  # noqa: S608  a constant
-
-_KEEPS_BODY = "SELECT keep_body FROM hookonce.events WHERE id = %s"
-
-_BODY = """
-SELECT b.url, b.headers, b.body, b.key_id, b.is_element, e.source, e.event_id, e.fingerprint
-FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
-"""
-
-_RUNS = f"""
-SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
-       r.sealed_result, r.key_id,
-       CASE WHEN r.status <> '{RunStatus.DONE}' THEN
-           (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
-            ORDER BY f.id DESC LIMIT 1)
-       END AS error, {PARKED_RUN} AS parked, {WAITS_FOR} AS waits_for
-FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
-"""  # noqa: S608  constants
-
-MAX_TRACEBACKS = 50
-"""Failed attempts of an event, the newest, whose tracebacks are read."""
-
-_FAILURES = f"""
-SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
-       CASE WHEN age <= {MAX_TRACEBACKS} THEN traceback END AS traceback
-FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
-"""  # noqa: S608  constants
-
-_FAILURES_AS_IT_GOES_ON = """
-SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
-       CASE WHEN age = 1 THEN traceback END AS traceback
-FROM (SELECT *, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age FROM hookonce.failures
-      WHERE event = %s) AS f ORDER BY id
-"""
-
-MAX_LOGS = 200
-"""Attempts of an event whose lines are read, the newest."""
-
-_LOGS = """
-SELECT id, handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
-"""
-
-# The row of a batch's first event is the last one of its before those of the others.
-_LOGS_OF_BATCHES = """
-SELECT t.other, found.* FROM unnest(%s::bigint[], %s::bigint[]) AS t (first, other) CROSS JOIN LATERAL (
-    SELECT l.handler, l.cycle, l.attempt, l.lines, l.key_id FROM hookonce.run_logs l
-    WHERE l.event = t.first AND l.id < t.other
-          AND l.handler = (SELECT handler FROM hookonce.run_logs WHERE id = t.other)
-    ORDER BY l.id DESC LIMIT 1
-) AS found
-"""
-
-MAX_LOGS_AS_IT_GOES_ON = 64_000
-"""Bytes of the newest logs of an event's handlers after which no other is read."""
-
-_LOGS_AS_IT_GOES_ON = f"""
-SELECT id, handler, cycle, attempt, key_id,
-       CASE WHEN age = 1 AND before < {MAX_LOGS_AS_IT_GOES_ON} THEN lines END AS lines
-FROM (SELECT *, sum(bytes) FILTER (WHERE age = 1) OVER (ORDER BY id DESC) - bytes AS before
-      FROM (SELECT *, octet_length(lines) AS bytes, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age
-            FROM hookonce.run_logs WHERE event = %s) AS l) AS l
-ORDER BY id DESC LIMIT %s
-"""  # noqa: S608  constants
-
-_CONFLICTS_OF = """
-SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM hookonce.conflicts
-WHERE event = %s ORDER BY id
-"""
-
-_REPEATS = "SELECT id FROM hookonce.events WHERE repeat_of = %s ORDER BY id LIMIT 100"
 
 
 def events(
@@ -230,80 +92,3 @@ def _looks(wanted: Filter, top: int) -> Iterator[tuple[str, int]]:
         yield event_filter.rows(COLUMNS, wanted, is_rare=True), top
     else:
         yield near, top
-
-
-def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
-    """Return everything known of an event as of one moment, opened; None where it is gone."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-            row = cursor.execute(_EVENT, [event]).fetchone()
-        if row is None:
-            return None
-        with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
-            body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
-        with connection.cursor(row_factory=dict_row) as cursor:
-            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
-            failures = cursor.execute(_FAILURES, [event]).fetchall()
-            others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
-        done = steps.of_event(connection, event, keyring)
-        with connection.cursor(row_factory=dict_row) as cursor:
-            logs = _logs(cursor, keyring, event, cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall())
-        repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
-        (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
-    conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
-    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    return Detail(
-        row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, keeps_body
-    )
-
-
-def detail_as_it_goes_on(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
-    """Return what changes of an open event, to be asked every second: its states, its attempts, and its steps.
-
-    Of each handler only the newest attempt's traceback and lines are read; the body and other events are left out.
-    """
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-            row = cursor.execute(_EVENT, [event]).fetchone()
-        if row is None:
-            return None
-        with connection.cursor(row_factory=dict_row) as cursor:
-            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
-            failures = cursor.execute(_FAILURES_AS_IT_GOES_ON.encode(), [event]).fetchall()
-            written = cursor.execute(_LOGS_AS_IT_GOES_ON.encode(), [event, MAX_LOGS]).fetchall()
-            logs = _logs(cursor, keyring, event, written)
-        done = steps.of_event(connection, event, keyring)
-    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    unread = {(row["handler"], row["cycle"], row["attempt"]) for row in written if row["lines"] is None}
-    return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
-
-
-def _logs(
-    cursor: psycopg.Cursor[dict[str, Any]], keyring: Keyring, event: int, rows: list[dict[str, Any]]
-) -> list[AttemptLog]:
-    """Open what was logged, the oldest first; the lines of a batch are read where its first event has them."""
-    logs = {
-        row["id"]: AttemptLog(row["handler"], row["cycle"], row["attempt"], ())
-        if row["lines"] is None
-        else opened_log(keyring, event, row)
-        for row in reversed(rows)
-    }
-    firsts = {number: log.batch for number, log in logs.items() if log.batch is not None}
-    found: dict[int, AttemptLog] = {}
-    if firsts:
-        others = cursor.execute(_LOGS_OF_BATCHES, [[*firsts.values()], [*firsts]]).fetchall()
-        found = {row["other"]: opened_log(keyring, firsts[row["other"]], row) for row in others}
-    for number, first in firsts.items():
-        kept = found.get(number) or AttemptLog("", 0, 0, (), unreadable=f"they went with event {first}")
-        logs[number] = logs[number]._replace(
-            lines=kept.lines, left_out=kept.left_out, unreadable=kept.unreadable
-        )
-    return [*logs.values()]
-
-
-def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:
-    sealed, key = row.pop("sealed_result"), row.pop("key_id")
-    result, unreadable = opened(keyring, (event, row["handler"]), row.pop("result"), sealed, key)
-    return RunRow(**row, result=result, unreadable=unreadable)

@@ -114,7 +114,7 @@ _LOGGED = """, logged AS (
     SELECT gone.event, handler, cycle, attempts + 1, received_at, {lines} FROM gone {of}
 )"""
 _END_LOGGED = _ending(*_ONE, _LOGGED.format(lines="%(logs)s::bytea, %(logs_key)s::text", of=""))
-# The first event's row has the lines, and comes first (`receiver.ledger.queries.events`).
+# The first event's row has the lines, and comes first (`receiver.ledger.queries.event_details`).
 _MANY_LOGGED = _LOGGED.format(
     lines="logs, logs_key",
     of="""JOIN unnest(%(events)s::bigint[], %(places)s::smallint[], %(logs)s::bytea[], %(logs_keys)s::text[])

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from tests.support.inbox import effect
 from tests.support.shop import Credit, credited, errors
 
@@ -170,7 +170,7 @@ def test_error_of_the_last_flush_says_that_the_handler_had_returned(shop):
 
     shop.work()
 
-    (failure,) = events.detail(shop.connection, 1, shop.settings.keyring).failures
+    (failure,) = event_details.detail(shop.connection, 1, shop.settings.keyring).failures
     assert "what the handler had left in its session was written, after it returned" in failure["traceback"]
 
 

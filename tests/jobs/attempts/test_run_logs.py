@@ -11,7 +11,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
@@ -29,14 +29,17 @@ def keeps_lines():
 
 
 def logs(inbox, event=1):
-    found = events.detail(inbox.connection, event, inbox.settings.keyring)
+    found = event_details.detail(inbox.connection, event, inbox.settings.keyring)
     return [(each.cycle, each.attempt, [line.text for line in each.lines]) for each in found.logs]
 
 
 def shared_logs(inbox, event):
     """The lines of an event's batches, as its page has them at its end and as it goes on, each with the first event."""
     keyring = inbox.settings.keyring
-    ways = [look(inbox.connection, event, keyring) for look in (events.detail, events.detail_as_it_goes_on)]
+    ways = [
+        look(inbox.connection, event, keyring)
+        for look in (event_details.detail, event_details.detail_as_it_goes_on)
+    ]
     whole, going_on = (
         [(each.batch, [line.text for line in each.lines]) for each in way.logs] for way in ways
     )
@@ -184,7 +187,7 @@ def test_page_says_where_the_lines_of_a_batch_went(inbox, keeps_lines):  # noqa:
     inbox.work()
     inbox.connection.execute("DELETE FROM hookonce.run_logs WHERE event = 1")
 
-    (found,) = events.detail(inbox.connection, 2, inbox.settings.keyring).logs
+    (found,) = event_details.detail(inbox.connection, 2, inbox.settings.keyring).logs
 
     assert (found.lines, found.unreadable) == ((), "they went with event 1")
 

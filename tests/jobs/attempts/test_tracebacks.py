@@ -12,7 +12,7 @@ from hookonce.jobs.failures.error_summary import MAX_MESSAGE_LENGTH
 from hookonce.jobs.failures.traceback_capture import MAX_LENGTH, captured
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.runs.traceback_frames import Traceback, parse
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
@@ -35,7 +35,8 @@ def raised(function, *arguments):
 def kept(inbox, keyring=None):
     """The tracebacks as they are shown, oldest first."""
     return [
-        f["traceback"] for f in events.detail(inbox.connection, 1, keyring or inbox.settings.keyring).failures
+        f["traceback"]
+        for f in event_details.detail(inbox.connection, 1, keyring or inbox.settings.keyring).failures
     ]
 
 
@@ -129,10 +130,13 @@ def test_sealed_traceback_tells_all_but_parameters_and_opens_for_its_run_only(in
     inbox.connection.execute(
         "UPDATE hookonce.failures SET traceback = (SELECT traceback FROM hookonce.failures WHERE attempt = 2)"
     )
-    shown = events.detail(inbox.connection, 1, KEYRING).failures
+    shown = event_details.detail(inbox.connection, 1, KEYRING).failures
     assert [failure["traceback"] is None for failure in shown] == [True, False]
     assert "changed or moved" in shown[0]["unreadable"]
-    assert "not configured here" in events.detail(inbox.connection, 1, Keyring()).failures[1]["unreadable"]
+    assert (
+        "not configured here"
+        in event_details.detail(inbox.connection, 1, Keyring()).failures[1]["unreadable"]
+    )
 
 
 def test_parameters_of_a_statement_on_an_engine_of_the_handlers_own_are_left_out(inbox):
@@ -304,7 +308,7 @@ def test_frames_tell_the_users_files_from_libraries_and_have_lines_of_code(inbox
 
     inbox.work()
 
-    (failure,) = events.detail(inbox.connection, 1, inbox.settings.keyring).failures
+    (failure,) = event_details.detail(inbox.connection, 1, inbox.settings.keyring).failures
     cause, effect = failure["frames"].errors
     assert (cause.link, effect.link) == ("cause", "")
     assert [(frame.function, frame.is_users) for frame in effect.frames] == [("deep", True), ("charge", True)]
@@ -351,7 +355,7 @@ def test_traceback_is_shown_for_the_newest_failures_only(inbox):
     inbox.connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
         "SELECT 1, 'credit', 1, n, '', 'broken' FROM generate_series(1, %s) AS n",
-        [events.MAX_TRACEBACKS + 2],
+        [event_details.MAX_TRACEBACKS + 2],
     )
 
-    assert kept(inbox) == [None, None] + ["broken"] * events.MAX_TRACEBACKS
+    assert kept(inbox) == [None, None] + ["broken"] * event_details.MAX_TRACEBACKS
