@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import NoReturn
 
@@ -56,23 +56,33 @@ _MAX_SAID = 4000
 """Characters of an error; far less than a pipe holds."""
 
 
+_OPTIONS = (
+    click.option(
+        "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
+    ),
+    click.option(
+        "--concurrency",
+        "-c",
+        type=click.IntRange(1, MAX_CONCURRENCY),
+        help="Runs at once in each; [receiver] concurrency, or 1.",
+    ),
+    click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised."),
+    click.option("--suspects", is_flag=True, hidden=True, help="Run what was lost beside others, and end."),
+    click.option(
+        "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
+    ),
+    click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after."),
+)
+
+
+def worker_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `hookonce worker`, which a framework's worker has as well."""
+    return reduce(lambda made, option: option(made), reversed(_OPTIONS), function)
+
+
 @click.command()
-@click.option(
-    "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
-)
-@click.option(
-    "--concurrency",
-    "-c",
-    type=click.IntRange(1, MAX_CONCURRENCY),
-    help="Runs at once in each; [receiver] concurrency, or 1.",
-)
-@click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised.")
-@click.option("--suspects", is_flag=True, hidden=True, help="Run what was lost beside others, and end.")
-@click.option(
-    "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
-)
+@worker_options
 @click.option("--check", type=int, hidden=True, help="Load handlers, write what came of it there, and end.")
-@click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after.")
 @click.option("--reloading", is_flag=True, hidden=True, help="Load handlers again at SIGHUP.")
 def worker(  # noqa: PLR0913  an option each
     processes: int,

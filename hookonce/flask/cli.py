@@ -2,7 +2,6 @@
 
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +13,6 @@ from hookonce.jobs.children import keep_lines
 from hookonce.jobs.drain import handlers_of
 from hookonce.receiver.cli import LazyGroup
 from hookonce.receiver.cli.output.exits import exits
-from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 
 _WORKER = "worker"
 
@@ -38,19 +36,7 @@ def group() -> None:
 
 
 @click.command(_WORKER)
-@click.option(
-    "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
-)
-@click.option(
-    "--concurrency",
-    "-c",
-    type=click.IntRange(1, MAX_CONCURRENCY),
-    help="Runs at once in each; [receiver] concurrency, or 1.",
-)
-@click.option("--alone", is_flag=True, hidden=True)
-@click.option("--suspects", is_flag=True, hidden=True)
-@click.option("--place", type=click.Path(path_type=Path), hidden=True)
-@click.option("--parent", type=int, hidden=True)
+@worker_cli.worker_options
 @pass_script_info
 def worker(info: ScriptInfo, /, **options: Any) -> None:  # noqa: ANN401  an option each
     """Run handlers until stopped, inside the application's context, with `db.session` in the run's transaction."""

@@ -40,10 +40,16 @@ class ExportedEvent(BaseModel):
     body: str | None = None
     body_b64: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_body(cls, line: object) -> object:
+        """Refuse what was exported without a body before its URL and headers, which went with that, are missed."""
+        if isinstance(line, dict) and line.get("body") is None and line.get("body_b64") is None:
+            raise ValueError("the line has no body: retention had dropped it before the export")
+        return line
+
     @model_validator(mode="after")
     def _fits(self) -> "ExportedEvent":
-        if self.body is None and self.body_b64 is None:
-            raise ValueError("the line has no body: retention had dropped it before the export")
         if "\0" in self.source + self.provider + self.event_id + self.type + (self.account or "") + self.url:
             raise ValueError("a text holds a NUL")
         if len(self.event_id.encode()) > _MAX_ID_BYTES:

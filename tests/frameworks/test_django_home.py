@@ -150,13 +150,14 @@ def test_check_of_a_database_without_ledger_names_the_command(empty):
     assert "HINT: `manage.py migrate` makes it" in done.stderr
 
 
-def test_concurrency_that_cannot_be_is_refused(empty):
-    empty.run("manage.py", "migrate", "--verbosity", "0")
-
-    done = empty.run("manage.py", "hookonce_worker", "--concurrency", "0", check=False)
+@pytest.mark.parametrize(
+    ("option", "said"), [("--concurrency", "expected 1 to 256"), ("--processes", "expected 1 or more")]
+)
+def test_number_that_cannot_be_is_refused(empty, option, said):
+    done = empty.run("manage.py", "hookonce_worker", option, "0", check=False)
 
     assert done.returncode == 1
-    assert "--concurrency 0: expected 1 to" in done.stderr
+    assert f"{option} 0: {said}" in done.stderr
 
 
 def test_worker_makes_many_runs_at_once_each_on_its_own_connection_and_batches_beside_them(empty):

@@ -24,6 +24,9 @@ from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.settings import Settings
 
+_OPTIONS = ("processes", "concurrency", "alone", "suspects", "place", "parent")
+"""The options of `hookonce worker` that this command has as well."""
+
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
     """The command, as Django finds it."""
@@ -48,22 +51,23 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
 
     def handle(self, *_: object, **options: Any) -> None:  # noqa: ANN401  Django's
         """Work; exit 78 if configuration, handlers or schema are not right."""
+        _require_possible(options["processes"], options["concurrency"])
         with exits():
             alias = options["database"] or ledger_alias()
             settings, registry = _ready(alias, is_worker=options["alone"] or options["suspects"])
-            _require_possible(options["concurrency"])
             cli.work_by(
                 settings,
                 registry,
                 transactions_on(alias, settings.database_url),
                 _itself(alias),
                 modules=[f"{WEBHOOKS}.py of an installed application", *settings.handlers],
-                processes=max(options["processes"], 1),
-                **{name: options[name] for name in ("concurrency", "alone", "suspects", "place", "parent")},
+                **{name: options[name] for name in _OPTIONS},
             )
 
 
-def _require_possible(concurrency: int | None) -> None:
+def _require_possible(processes: int, concurrency: int | None) -> None:
+    if processes < 1:
+        raise CommandError(f"--processes {processes}: expected 1 or more")
     if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
         raise CommandError(f"--concurrency {concurrency}: expected 1 to {MAX_CONCURRENCY}")
 
