@@ -16,12 +16,15 @@ SECTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 VERSION = re.compile(r"\d+\.\d+\.\d+")
+LAST_RUN = re.compile(
+    r"^\*A test last ran these commands on \S+ with hookonce (?P<version>\S+) and ", re.MULTILINE
+)
 
 
 def main() -> int:
     """Return 0 if it can."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    mistakes = [*wrong_with_changelog(version), *wrong_with_checkout(version)]
+    mistakes = [*wrong_with_changelog(version), *wrong_with_pages(version), *wrong_with_checkout(version)]
     for mistake in mistakes:
         print(f"not to be released: {mistake}", file=sys.stderr)
     if mistakes:
@@ -48,6 +51,20 @@ def wrong_with_changelog(version: str) -> list[str]:
             f"CHANGELOG.md has unreleased changes; they belong to {version}, or to a later commit"
         )
     return mistakes
+
+
+def wrong_with_pages(version: str) -> list[str]:
+    """Return which pages of docs/ have commands that were last run with another version."""
+    old = [
+        page.relative_to(ROOT).as_posix()
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if any(each["version"] != version for each in LAST_RUN.finditer(page.read_text()))
+    ]
+    return (
+        [f"commands were not run with {version}: {', '.join(old)}; `make test-all`, then `make docs`"]
+        if old
+        else []
+    )
 
 
 def wrong_with_checkout(version: str) -> list[str]:

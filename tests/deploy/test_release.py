@@ -20,6 +20,7 @@ CHANGELOG = """# Changelog
 
 - Something.
 """
+PAGE = "*A test last ran these commands on 2026-01-31 with hookonce {} and Python 3.11.*\n"
 
 
 @pytest.fixture
@@ -27,6 +28,8 @@ def checkout(tmp_path, monkeypatch):
     """A clone that can be released as 1.2.0, and the module that says so."""
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.format(unreleased=""))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(PAGE.format("1.2.0"))
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "release"], ["tag", "v1.2.0"]):
         subprocess.run(
             ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *words], cwd=tmp_path, check=True
@@ -55,6 +58,11 @@ def test_release_is_built_and_tried(checkout):
         ("CHANGELOG.md", CHANGELOG.replace("- Something.", ""), "says nothing about 1.2.0"),
         ("pyproject.toml", '[project]\nversion = "1.2"\n', "no version; expected three numbers"),
         ("pyproject.toml", '[project]\nversion = "1.3.0"\n', "no tag v1.3.0"),
+        (
+            "docs/page.md",
+            PAGE.format("1.1.9"),
+            "commands were not run with 1.2.0: docs/page.md; `make test-all`",
+        ),
         ("new", "", "1 files are changed or unknown"),
     ],
 )
@@ -78,7 +86,7 @@ def test_version_stands_in_one_place():
         if (ROOT / name).is_file() and f'"{version}"' in (ROOT / name).read_text(errors="replace")
     }
 
-    assert naming <= {"pyproject.toml"}
+    assert naming == {"pyproject.toml"}
 
 
 def test_page_of_the_package_has_no_link_that_leads_nowhere():

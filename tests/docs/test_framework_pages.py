@@ -15,7 +15,10 @@ def test_code_of_a_page_is_that_of_its_example(name):
     known = {bare(line) for path in files for line in path.read_text().splitlines()}
     page = (HOW_TO / f"{name}.md").read_text()
 
-    for block in re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+    assert blocks
+    for block in blocks:
         assert {bare(line) for line in block.splitlines()} <= known
 
 
