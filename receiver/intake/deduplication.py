@@ -341,7 +341,7 @@ class Deduplicator:
 
 def _connect(url: str) -> tuple[psycopg.Connection, WindowPlace | None]:
     """Open a connection, and return it with its place."""
-    connection = connections.connect(url, statement=STORE_STATEMENT_TIMEOUT)
+    connection = connections.connect(url, statement=STORE_STATEMENT_TIMEOUT, is_planned_once=True)
     try:
         return connection, _read_place(connection)
     except psycopg.Error:

@@ -42,6 +42,7 @@ class WorkQueue:
         """
         try:
             with asking():
+                pipeline = self._client.pipeline()  # else RQ goes to Redis twice
                 self._queue.enqueue_call(
                     FUNCTION,
                     args=[list(ids[:MAX_IDS])],
@@ -49,7 +50,9 @@ class WorkQueue:
                     result_ttl=0,
                     failure_ttl=3600,
                     description=FUNCTION,
+                    pipeline=pipeline,
                 )
+                pipeline.execute()
         except RedisUnavailable as error:
             disconnect_if_replica(self._client, error.__cause__)
             raise

@@ -8,6 +8,7 @@ import pytest
 
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.encryption import OFF
+from hookonce.receiver.intake import deduplication
 from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
 from hookonce.receiver.ledger.database import round_trip
 from hookonce.receiver.ledger.maintenance import lost_events, partitions, retention
@@ -335,3 +336,16 @@ def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
         sequential, _ = scans(ledger, task, Recorded.seen)
 
     assert sequential
+
+
+def test_claim_and_what_takes_an_event_in_are_planned_once(database_url):
+    again = "SELECT statement FROM pg_prepared_statements WHERE custom_plans > 0"
+    receiver, _ = deduplication._connect(database_url)  # noqa: SLF001
+    with receiver, psycopg.connect(database_url, autocommit=True) as worker:
+        for number in range(20):
+            store.store(receiver, [new_event(f"evt_{number}")])
+            claiming.claim(worker, handlers())
+
+        for connection in (receiver, worker):
+            assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() > (0,)
+            assert connection.execute(again).fetchall() == []

@@ -21,6 +21,9 @@ LOCK_TIMEOUT = timedelta(milliseconds=700)
 STATEMENT_TIMEOUT = timedelta(seconds=1.5)
 CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
 
+_PLANNED_ONCE = (
+    " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off"  # why: receiver.ledger.database.plans
+)
 _OURS = r"-c timezone=UTC -c default_transaction_isolation=read\ committed"  # whatever the server's own defaults are
 _DATABASE_IDENTITY = """
 SELECT control.system_identifier::text || '-' || database.oid || '-'
@@ -48,16 +51,22 @@ class LedgerUnavailable(Exception):  # noqa: N818  a state of the world, answere
 
 
 def connect(
-    url: str, *, lock: timedelta = LOCK_TIMEOUT, statement: timedelta = STATEMENT_TIMEOUT
+    url: str,
+    *,
+    lock: timedelta = LOCK_TIMEOUT,
+    statement: timedelta = STATEMENT_TIMEOUT,
+    is_planned_once: bool = False,
 ) -> psycopg.Connection:
     """Open a connection in autocommit mode whose every wait is bounded.
 
+    `is_planned_once`: for a few statements again and again, each of which has its indexes.
     Raises `LedgerUnavailable`; its text names the host and never the password.
     """
     options = (
         f"-c lock_timeout={_ms(lock)} -c statement_timeout={_ms(statement)}"
         " -c idle_in_transaction_session_timeout=5000"
         " -c jit=off"  # it is for reports of minutes: a list that ends after fifty rows waits longer for the compiler
+        f"{_PLANNED_ONCE if is_planned_once else ''}"
     )
     try:
         connection = psycopg.connect(

@@ -88,7 +88,7 @@ def test_stale_worker_with_an_unread_result_is_ended(inbox):
     "statement",
     [
         *(
-            "SET LOCAL statement_timeout = 1",
+            "SET LOCAL statement_timeout = 20",
             "SET LOCAL lock_timeout = 1",
             "SET LOCAL search_path = elsewhere",
         ),

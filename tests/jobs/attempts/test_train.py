@@ -239,7 +239,8 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
             until(lambda: sorted(set(crashing.effects())), sorted(["first", "last", *names(20)]))
             until(lambda: crashing.rows("SELECT 1 FROM hookonce.queue"), [])
             assert len(crashing.effects()) == 22
-            assert left < 22, "nothing was lost: this shows nothing"
+            if left == 22:  # the server's own writer came first: its pause can't be longer than ten seconds
+                raise DeadlineMissed("nothing was lost: this shows nothing")
             until(lambda: len(told(caplog)), 22)
             assert len(set(told(caplog))) == 22
             assert crashing.rows("SELECT 1 FROM hookonce.failures") == []
