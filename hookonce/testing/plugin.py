@@ -38,13 +38,17 @@ def hookonce_database_url(hookonce_databases: "Databases") -> str:
 
 @pytest.fixture(scope="session")
 def hookonce_django_database() -> str | None:
-    """The alias of DATABASES that handlers write to: `default`, None unless `hookonce.django` is installed.
+    """The alias of DATABASES that handlers write to: HOOKONCE_DATABASE, or `default`; None without `hookonce.django`.
 
     Override it where `manage.py hookonce_worker` is told another one by `--database`.
     """
     found = sys.modules.get("django.apps")
     is_installed = found is not None and found.apps.ready and found.apps.is_installed("hookonce.django")
-    return "default" if is_installed else None
+    if not is_installed:
+        return None
+    from hookonce.django.ledger import ledger_alias
+
+    return ledger_alias()
 
 
 @pytest.fixture(scope="session")

@@ -289,6 +289,31 @@ def test_inbox_runs_what_the_worker_of_django_runs(tmp_path, warm, servers, test
     assert f"{count} passed" in said, said
 
 
+OF_ANOTHER_ALIAS = """
+def test_handler_writes_to_the_alias_that_the_settings_name(tx):
+    assert tx is connections["ledger"]
+    assert connections["default"].settings_dict["NAME"] == "nowhere"
+    assert connections["ledger"].settings_dict["NAME"] != "nowhere"
+"""
+
+
+def test_fixtures_go_by_the_alias_that_the_settings_name(tmp_path, warm, servers):
+    named = (
+        "import project.settings as given\n"
+        'given.DATABASES["ledger"] = dict(given.DATABASES["default"])\n'
+        'given.HOOKONCE_DATABASE = "ledger"\n'
+    )
+    set_up = SET_UP.format(example=str(EXAMPLES / "django")).replace(
+        "import django\n", named + "import django\n"
+    )
+    (tmp_path / "conftest.py").write_text(set_up)
+    (tmp_path / "test_it.py").write_text(NEEDS + OF_ANOTHER_ALIAS)
+
+    code, said = run(tmp_path, warm, servers)
+
+    assert code == 0, said
+
+
 def test_alias_that_the_worker_refuses_is_refused_before_anything_is_made_there(tmp_path, warm, servers):
     lite = 'import project.settings\nproject.settings.DATABASES["default"]["ENGINE"] = "django.db.backends.sqlite3"\n'
     set_up = SET_UP.format(example=str(EXAMPLES / "django")).replace(

@@ -72,7 +72,8 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "configuration",
-            "no handlers: every event will be ignored; name modules in [receiver] handlers",
+            "no handlers: `hookonce worker` will ignore every event; name modules in [receiver] handlers"
+            " (Django's worker finds its own, in webhooks.py)",
         )
 
 
