@@ -16,6 +16,7 @@ from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.drain import handlers_of
+from hookonce.jobs.failures.error_summary import whole_message_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.slots.pool import Pool
@@ -49,7 +50,7 @@ def begin(act: Callable[[Settings], object]) -> None:
 
 def keep_lines(settings: Settings, modules: Sequence[str] = ()) -> None:
     """Keep what handlers print and log in this process, before they are imported; a framework has its own `modules`."""
-    log_capture.install(settings.run_logs, [*settings.handlers, *modules])
+    log_capture.install(settings.run_logs, [*settings.handlers, *modules], whole_message_of)
 
 
 def handlers_here(settings: Settings) -> Registry:

@@ -44,19 +44,26 @@ def message_of(
 ) -> str:
     """Return an error's type and what it says about itself, `ValueError: no such customer`.
 
-    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`. `cleaned` makes it
-    fit to be kept before it is cut, so that half a secret never stays.
+    It is what `whole_message_of` gives, cut. `cleaned` makes it fit to be kept before, so that half a secret never
+    stays.
     """
     try:
-        for each in linked(error):
-            if hasattr(each, "hide_parameters"):  # a statement's, of an engine of the user's
-                each.hide_parameters = True
-        text = f"{type(error).__name__}: {error}".removesuffix(": ")
-        text = _PARAMETERS.sub("[parameters left out]", text)
-        text = text if with_details else _without_details(text, linked(error))
-        return cleaned(text)[:MAX_MESSAGE_LENGTH]
+        return cleaned(whole_message_of(error, with_details=with_details))[:MAX_MESSAGE_LENGTH]
     except Exception:  # noqa: BLE001
         return type(error).__name__
+
+
+def whole_message_of(error: BaseException, *, with_details: bool = False) -> str:
+    """Return an error's type and all that it says about itself, which is a handler's code too: it may raise.
+
+    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`.
+    """
+    for each in linked(error):
+        if hasattr(each, "hide_parameters"):  # a statement's, of an engine of the user's
+            each.hide_parameters = True
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    text = _PARAMETERS.sub("[parameters left out]", text)
+    return text if with_details else _without_details(text, linked(error))
 
 
 def linked(error: BaseException) -> Iterator[BaseException]:

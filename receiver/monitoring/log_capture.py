@@ -133,15 +133,17 @@ def end() -> None:
     _current.set(None)
 
 
-def install(level: str, modules: Iterable[str]) -> None:
+def install(level: str, modules: Iterable[str], message_of: Callable[[BaseException], str]) -> None:
     """Keep what handlers of this process write; once, before they are imported.
 
-    `modules`: those of the handlers. Loggers named like their packages are heard from this level on.
+    `modules`: those of the handlers. Loggers named like their packages are heard from this level on. `message_of` says
+    what is kept of an error that is logged, and may raise.
     """
     if level == "off" or _Installed.level:
         return
     _Installed.level = logging.getLevelNamesMapping()[level.upper()]
     _Installed.packages = frozenset(_package(module) for module in modules)
+    _Installed.message_of = staticmethod(message_of)
     sys.stdout, sys.stderr = _Stream(sys.stdout, "stdout"), _Stream(sys.stderr, "stderr")
     logging.setLoggerClass(_Logger)
     for each in logging.Logger.manager.loggerDict.values():
@@ -156,6 +158,7 @@ class _Installed:
 
     level = 0
     packages: frozenset[str] = frozenset()
+    message_of: Callable[[BaseException], str] = repr
 
 
 class _Logger(logging.Logger):
@@ -209,8 +212,8 @@ def _keep(record: logging.LogRecord) -> None:
         return
     try:
         text = record.getMessage()
-        if record.exc_info and record.exc_info[0]:
-            text = f"{text} ({record.exc_info[0].__name__}: {record.exc_info[1]})"
+        if record.exc_info and record.exc_info[1]:
+            text = f"{text} ({_Installed.message_of(record.exc_info[1])})"
     except Exception:  # noqa: BLE001  arguments that do not fit, or say nothing of themselves
         text = str(record.msg)
     lines.add(record.levelname.lower(), record.name, text)

@@ -4,7 +4,9 @@ import threading
 from contextlib import ExitStack
 
 import pytest
+from psycopg.errors import UniqueViolation
 
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import MAX_CHARACTERS, MAX_LINE_LENGTH, MAX_LINES, Lines
 from tests.support.kept_lines import keeping_lines
@@ -55,6 +57,20 @@ def test_what_a_handler_prints_and_logs_is_kept_in_order(captured):
         ("", "stderr", "half of a line"),
         ("", "stderr", "and"),
     ]
+
+
+def test_what_a_database_says_in_detail_of_a_logged_error_is_left_out(captured, database_url):
+    lines = captured()
+    insert = "CREATE TEMPORARY TABLE t (mail text UNIQUE); INSERT INTO t VALUES ('ada@a.eu'), ('ada@a.eu')"
+    try:
+        with connections.connect(database_url) as connection:
+            connection.execute(insert)
+    except UniqueViolation:
+        log.exception("not stored")
+
+    ((_, _, text),) = written(lines)
+    assert text.startswith("not stored (UniqueViolation: duplicate key value violates unique constraint")
+    assert "ada@" not in text
 
 
 def test_line_of_a_logger_that_writes_to_stderr_is_kept_once(captured):
@@ -170,7 +186,7 @@ def test_filter_and_disabling_of_a_logger_hold_for_what_is_kept(captured):
 def test_nothing_is_kept_where_it_is_off():
     stdout, made = sys.stdout, logging.getLoggerClass()
 
-    log_capture.install("off", ["shop.handlers"])
+    log_capture.install("off", ["shop.handlers"], str)
 
     assert (sys.stdout, logging.getLoggerClass()) == (stdout, made)
     assert log_capture.begin() is None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from hookonce.jobs.failures.error_summary import whole_message_of
 from hookonce.receiver.monitoring import log_capture
 
 
@@ -20,7 +21,7 @@ def keeping_lines(modules: tuple[str, ...] = ("shop.handlers",)) -> Iterator[Non
             patch.setattr(log_capture._Installed, name, nothing)  # noqa: SLF001  it is once in a process
         for name in ("stdout", "stderr"):
             patch.setattr(sys, name, getattr(sys, name))
-        log_capture.install("info", modules)
+        log_capture.install("info", modules, whole_message_of)
         yield
     log_capture.end()
     root.handlers[:] = handlers
