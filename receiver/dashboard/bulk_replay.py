@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
@@ -29,11 +30,14 @@ def bulk_new() -> str:
         form.mistakes.append(
             "a search in bodies can't be replayed as a whole; select its events on the events page"
         )
-    counted = EventCounts(total=0, data=[])
+    counted: EventCounts | None = EventCounts(total=0, data=[])
     with context().desk() as here:
         chosen_from = choices.choices(here.connection)
         if form.typed and not form.mistakes:
-            counted = count_events(here, **read(count_events, form.filter))
+            try:
+                counted = count_events(here, **read(count_events, form.filter))
+            except psycopg.errors.QueryCanceled:
+                counted = None
     return render_template(
         "admin/bulk_new.html",
         form=form,

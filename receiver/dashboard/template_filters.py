@@ -85,7 +85,10 @@ def percent(part: float) -> str:
 
 def plain(text: object) -> str:
     """Return what a sender wrote without anything that a page obeys: escapes, overrides of the writing direction."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else _INVISIBLE for sign in str(text))
+    said = str(text)
+    if said.isprintable():  # most are, and a page has thousands
+        return said
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else _INVISIBLE for sign in said)
 
 
 def coded(text: str) -> Markup:

@@ -5,7 +5,7 @@ import pytest
 from hookonce.jobs.handlers import Handler, Registry, timedelta
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.queries.dead_groups import pattern_of
-from hookonce.receiver.ledger.replay import bulk_steps
+from hookonce.receiver.ledger.replay import bulk, bulk_steps
 from tests.dashboard.test_events import shown
 
 
@@ -31,6 +31,20 @@ def test_bulk_replay_asks_before_it_begins(inbox, browser):
     assert "Replay 2 events" in page
     assert 'name="since" value="20' in page
     assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
+
+
+def test_events_that_take_too_long_to_be_counted_leave_the_filter_on_the_page(browser, monkeypatch):
+    def count(connection, _):
+        connection.execute("SET statement_timeout = 1")
+        connection.execute("SELECT pg_sleep(60)")
+
+    monkeypatch.setattr(bulk, "counts", count)
+
+    page = browser.get("/admin/bulk/new?type=invoice.*")
+
+    assert page.status_code == 200
+    assert "too many to be counted" in page.text
+    assert 'value="invoice.*"' in page.text
 
 
 def test_bulk_replay_is_done_when_all_have_ended(inbox, browser):

@@ -1,9 +1,13 @@
+import gzip
 import json
+import random
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from hookonce.receiver.dashboard import blueprint
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import log_context, traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
@@ -140,9 +144,35 @@ def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", pa
         log_line(inbox, settings, which, f"line {attempt}.{padding}")
 
 
-def log_line(inbox, settings, which, line):
-    """Have an attempt (event, handler, cycle, number) have logged a line."""
-    written = lines_as_json([LogLine(0, "info", "shop", line)], 0)
+def test_page_of_fifty_attempts_and_five_hundred_lines_stays_small(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    put_into_state(inbox.connection, number, runs=[("shop.credit", "dead", 50)])
+    words = re.findall(r"\w+", Path(__file__).read_text())
+    frames = tuple(Frame(f"shop/m{n}.py", n, f"f{n}", tuple(words[n * 9 : n * 9 + 9])) for n in range(12))
+    shuffled = random.Random(1)  # noqa: S311  lines that compress badly
+    for attempt in range(1, 51):
+        which = number, "shop.credit", 1, attempt
+        raised = Traceback((Raised(f"TimeoutError: no answer to {shuffled.random()}", frames),))
+        text, key = settings.keyring.encrypt(raised.as_json, traceback_context(*which))
+        inbox.connection.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
+            " VALUES (%s, %s, %s, %s, now(), %s, %s, %s)",
+            [*which, raised.errors[0].said, text, key],
+        )
+        log_line(inbox, settings, which, *(" ".join(shuffled.sample(words, 8)) for _ in range(10)))
+
+    page = browser.get(f"/admin/events/{number}")
+
+    static = Path(blueprint.__file__).parent / "static"
+    files = [path.read_bytes() for path in static.glob("*.*s") if path.name != "htmx.min.js"]
+    assert len(files) == 5
+    assert page.text.count('<span class="log-text">') == 500
+    assert sum(len(gzip.compress(each)) for each in (page.get_data(), *files)) < 35_000
+
+
+def log_line(inbox, settings, which, *texts):
+    """Have an attempt (event, handler, cycle, number) have logged lines."""
+    written = lines_as_json([LogLine(0, "info", "shop", text) for text in texts], 0)
     text, key = settings.keyring.encrypt(written, log_context(*which))
     inbox.connection.execute(
         "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"

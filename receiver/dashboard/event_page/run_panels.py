@@ -47,6 +47,12 @@ class Failure:
         name = _NAME.match(said)
         return said if name and error.startswith(name[1].rpartition(".")[2]) else error
 
+    def has_code_of(self, newer: "Failure") -> bool:
+        """Whether its frames, with the code, are those of a failure that is shown above it."""
+        if self.errors and newer.errors:
+            return [each.frames for each in self.errors] == [each.frames for each in newer.errors]
+        return bool(self.row["traceback"] == newer.row["traceback"])
+
     @property
     def was_killed(self) -> bool:
         """Whether it was ended by another process, which knew neither when it began nor what it had logged."""
@@ -88,7 +94,19 @@ class Attempt:
     cycle: int
     attempt: int
     failure: Failure | None
+    newer: Failure | None
+    """The failure that is shown above it."""
     logs: Sequence[Logged]
+
+    @property
+    def has_same_error(self) -> bool:
+        """Whether the failure above it says the same."""
+        return bool(self.failure and self.newer and self.failure.row["error"] == self.newer.row["error"])
+
+    @property
+    def has_same_code(self) -> bool:
+        """Whether the failure above it shows its code."""
+        return bool(self.failure and self.newer and self.failure.has_code_of(self.newer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +131,17 @@ class Panel:
     @property
     def earlier(self) -> Sequence[Attempt]:
         """The attempts but for what is shown of the latest by itself, the newest first."""
+        newer = dict(zip((each.number for each in self.failures[1:]), self.failures, strict=False))
         failures = {each.number: each for each in self.failures if each is not self.latest}
         logs: dict[tuple[int, int], list[Logged]] = {}
         for each in self.logs:
             if each is not self.log:
                 logs.setdefault(each.number, []).append(each)
         numbers = sorted({*failures, *logs}, reverse=True)
-        return [Attempt(*number, failures.get(number), logs.get(number, ())) for number in numbers]
+        return [
+            Attempt(*number, failures.get(number), newer.get(number), logs.get(number, ()))
+            for number in numbers
+        ]
 
 
 def panels(found: Detail) -> list[Panel]:
