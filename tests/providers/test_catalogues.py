@@ -64,8 +64,8 @@ UNLISTED = {
 """Types of samples that are not in the vendor's catalogue."""
 NAMELESS = {
     *("asana", "chargebee", "checkout_com", "coinbase_commerce", "easypost", "github", "gitlab"),
-    *("gocardless", "lithic", "mailgun", "openai", "paddle_billing", "pagerduty", "paypal"),
-    *("plaid", "polar", "resend", "sanity", "shopify", "stripe", "telegram"),
+    *("gocardless", "lithic", "mailgun", "onfido", "openai", "paddle_billing", "pagerduty", "paypal"),
+    *("plaid", "polar", "resend", "sanity", "shopify", "stream", "stripe", "telegram"),
     *("telnyx", "twilio_sendgrid_events", "woocommerce", "workos", "zoom"),
 }
 """Senders whose bodies, or those of some kinds, do not say whose they are."""
@@ -187,7 +187,7 @@ def test_samples_have_every_key_of_the_vendor_with_its_type(sender):
 
 
 UNTIMED = {
-    *("bitbucket_cloud", "gitea_forgejo", "github", "gitlab", "lithic", "liveblocks", "plaid"),
+    *("bitbucket_cloud", "finch", "gitea_forgejo", "github", "gitlab", "lithic", "liveblocks", "plaid"),
     *("sentry", "shopify", "telegram", "telnyx", "woocommerce", "zoom"),
 }
 """Senders whose deliveries, or those of some kinds, do not say when it happened."""

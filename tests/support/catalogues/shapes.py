@@ -129,7 +129,7 @@ def lacks(shape: Any, value: Any, at: str = "$") -> Iterator[str]:  # noqa: C901
 
 _TIME = re.compile(
     r"(?:^|[_a-z])(?:[Aa]t|[Dd]ate|[Tt]ime|[Tt]imestamp|[Cc]reated|[Uu]pdated|[Pp]ublished|[Mm]odified|[Tt]s)"
-    r"(?:Utc|UTC|_ms|_on)?$|^(?:last|first)(?:Seen|Updated)$"
+    r"(?:Utc|UTC|_ms|_on|_iso8601)?$|^(?:last|first)(?:Seen|Updated)$"
 )
 _MILLISECONDS = re.compile(r"(?:_ms|_ts|At|[a-z]Timestamp|^timestamp)$")
 _KNOWN = {"currency": "EUR"}

@@ -95,6 +95,14 @@ TYPED = {
         imported("BetaWebhookEvent", "@anthropic-ai/sdk/resources/beta/webhooks"),
         ("data.type",),
     ),
+    "azure_event_grid": Typed(
+        "@azure/eventgrid",
+        "import type {SystemEventNameToEventData as S} from '@azure/eventgrid'; type Each<K extends keyof S> ="
+        " K extends string ? {id: string; topic: string; subject: string; eventType: K; eventTime: string;"
+        " dataVersion: string; metadataVersion: string; data: S[K]} : never; export type Root = Each<keyof S>;",
+        ("eventType",),
+        lambda event: [event],
+    ),
     "clerk": Typed("@clerk/backend", imported("WebhookEvent", "@clerk/backend"), ("type",)),
     "chargebee": Typed(
         "chargebee",
@@ -105,6 +113,26 @@ TYPED = {
     ),
     "discord": Typed(
         "discord-api-types", imported("APIWebhookEvent", "discord-api-types/v10"), ("event.type",)
+    ),
+    "figma": Typed(
+        "@figma/rest-api-spec",
+        "import type * as F from '@figma/rest-api-spec'; export type Root = F.WebhookPingPayload"
+        " | F.WebhookFileUpdatePayload | F.WebhookFileDeletePayload | F.WebhookFileVersionUpdatePayload"
+        " | F.WebhookLibraryPublishPayload | F.WebhookFileCommentPayload | F.WebhookDevModeStatusUpdatePayload;",
+        ("event_type",),
+    ),
+    "finch": Typed(
+        "@tryfinch/finch-api",
+        "import type {WebhookEvent} from '@tryfinch/finch-api/resources/webhooks'; type Each<E> ="
+        " E extends {event_type?: infer K} ? Omit<E, 'event_type'> & {event_type: NonNullable<K>} : never;"
+        "export type Root = Each<WebhookEvent>;",
+        ("event_type",),
+    ),
+    "kontent_ai": Typed(
+        "@kontent-ai/webhook-helper",
+        imported("WebhookNotification", "@kontent-ai/webhook-helper"),
+        ("message.object_type", "message.action"),
+        lambda notification: {"notifications": [notification]},
     ),
     "line": Typed(
         "@line/bot-sdk",
@@ -137,6 +165,13 @@ TYPED = {
         "@mux/mux-node", imported("UnwrapWebhookEvent", "{package}/resources/webhooks/webhooks"), ("type",)
     ),
     "notion": Typed("@notionhq/client", _notion, ("type",)),
+    "onfido": Typed(
+        "@onfido/api",
+        "import type * as O from '@onfido/api'; type Each<K> = K extends string ?"
+        " {payload: O.WebhookEventPayload & {action: K}} : never;"
+        "export type Root = Each<Exclude<O.WebhookEventType, '11184809'>>;",
+        ("?payload.action",),
+    ),
     "openai": Typed("openai", imported("UnwrapWebhookEvent", "openai/resources/webhooks"), ("type",)),
     "paddle_billing": Typed(
         "@paddle/paddle-node-sdk",
@@ -154,6 +189,12 @@ TYPED = {
         "import type {SlackEvent} from '@slack/types'; import type {EnvelopedEvent} from '@slack/bolt';"
         "type Each<E> = E extends unknown ? EnvelopedEvent<E> : never; export type Root = Each<SlackEvent>;",
         ("event.type", "event.subtype"),
+    ),
+    "stream": Typed(
+        "@stream-io/node-sdk",
+        "import type {WHEvent} from '{package}/dist/src/gen/models';"
+        "export type Root = Exclude<WHEvent, {type: '*'}>;",
+        ("type",),
     ),
     "stripe": Typed(
         "stripe", "import type Stripe from 'stripe'; export type Root = Stripe.Event;", ("type",)
