@@ -13,6 +13,7 @@ from sqlalchemy import text
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
+from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access import api_tokens, audit_log
@@ -295,6 +296,23 @@ def test_role_with_two_tasks_has_the_rights_of_both(given):
     with connections.connect(given.url(Task.RECEIVER)) as connection:
         assert [roles.lacking(connection, task) for task in (Task.RECEIVER, Task.DESK)] == [[], []]
         assert ("hookonce.claims", "INSERT") in roles.lacking(connection, Task.WORKER)
+
+
+@pytest.mark.parametrize(("place", "bodies"), [("inbox", "inbox.bodies"), ("user", '"user".bodies')])
+def test_rights_are_looked_for_in_the_schema_that_is_configured(given, place, bodies):
+    given.owner.execute(sql.SQL("ALTER SCHEMA hookonce RENAME TO {}").format(sql.Identifier(place)))
+
+    with connections.connect(with_schema(given.url(Task.RECEIVER), place)) as connection:
+        assert roles.lacking(connection, Task.RECEIVER) == []
+        assert (bodies, "SELECT") in roles.lacking(connection, Task.WORKER)
+
+
+def test_roles_without_rights_on_a_new_table_are_found_in_any_schema(given):
+    given.owner.execute("ALTER SCHEMA hookonce RENAME TO inbox")
+    given.owner.execute("DROP TABLE inbox.watching; CREATE TABLE inbox.watching ()")
+
+    with connections.connect(with_schema(given.base, "inbox")) as connection:
+        assert roles.behind(connection) == sorted(set(given.named.values()) - {given.named[Task.DJANGO]})
 
 
 def test_ledger_is_given_to_the_role_that_upgrades(given):

@@ -10,7 +10,7 @@ functions what they need (`receiver.ledger.database.functions`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -180,35 +180,38 @@ def apply(connection: psycopg.Connection, roles: Mapping[Task, str], upgrade: st
             connection.execute(statement.encode())
 
 
-_LACKS = """
-SELECT t.name, t.right FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (name, "right", "column")
-WHERE NOT CASE WHEN t.column <> '' THEN has_column_privilege(to_regclass(t.name), t.column, t.right)
-               ELSE has_table_privilege(to_regclass(t.name), t.right) END
-"""
+# A cursor puts the schema into statements, not into values.
+_TABLE = "to_regclass(format('%%I.%%I', %(place)s::text, t.name))"
+
+_LACKS = f"""
+SELECT format('%%I.%%I', %(place)s::text, t.name), t.right
+FROM unnest(%(tables)s::text[], %(rights)s::text[], %(columns)s::text[]) AS t (name, "right", "column")
+WHERE NOT CASE WHEN t.column <> '' THEN has_column_privilege({_TABLE}, t.column, t.right)
+               ELSE has_table_privilege({_TABLE}, t.right) END
+"""  # noqa: S608  constants
 
 
 def lacking(connection: psycopg.Connection, task: Task) -> Sequence[tuple[str, str]]:
     """Return the rights that the role of a connection lacks for a task: the table's name, and the right."""
-    rows = []
+    values: dict[str, Any] = {"place": schema.of(connection), "tables": [], "rights": [], "columns": []}
     for table in RIGHTS:
         for right in _needed(table, [task]):
             word, _, column = right.partition(" ")
-            rows.append((f"hookonce.{table}", word, column.strip("()")))
-    return connection.execute(_LACKS, [*map(list, zip(*rows, strict=True))]).fetchall()
+            values["tables"].append(table)
+            values["rights"].append(word)
+            values["columns"].append(column.strip("()"))
+    return connection.execute(_LACKS, values).fetchall()
 
 
-_ARE_BEHIND = """
-SELECT DISTINCT pg_get_userbyid(granted.grantee)
-FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name),
-     aclexplode(c.relacl) AS granted
-WHERE granted.grantee NOT IN (0, c.relowner)
-      AND EXISTS (SELECT FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name)
-                  WHERE c.relacl IS NULL)
+_ARE_BEHIND = f"""
+WITH ours AS (SELECT c.* FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = {_TABLE})
+SELECT DISTINCT pg_get_userbyid(granted.grantee) FROM ours, aclexplode(ours.relacl) AS granted
+WHERE granted.grantee NOT IN (0, ours.relowner) AND EXISTS (SELECT FROM ours WHERE relacl IS NULL)
 ORDER BY 1
-"""
+"""  # noqa: S608  constants
 
 
 def behind(connection: psycopg.Connection) -> Sequence[str]:
     """Return the roles that were given rights on the ledger, if it has tables since on which none were given."""
-    tables = [f"hookonce.{table}" for table in RIGHTS]
-    return [role for (role,) in connection.execute(_ARE_BEHIND, {"tables": tables})]
+    values = {"place": schema.of(connection), "tables": list(RIGHTS)}
+    return [role for (role,) in connection.execute(_ARE_BEHIND, values)]
