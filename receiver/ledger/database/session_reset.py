@@ -1,9 +1,10 @@
 """Takes out of a session what a handler has left there, before its transaction is committed.
 
-A session keeps settings, temp tables, advisory locks, cursors and more beyond a COMMIT, and hands them to whoever uses
-it next. A function, a trigger or a DO block leaves them as well as a statement, so no reading of SQL text finds them
-all; and behind a pooler in transaction mode the next one is anybody, whom closing our own connection does not help. All
-of this is legal inside a transaction, and costs 2 µs a statement where there is nothing to take out.
+A session keeps settings, temp tables, advisory locks, cursors, numbers of sequences (`currval()`) and more beyond a
+COMMIT, and hands them to whoever uses it next. A function, a trigger or a DO block leaves them as well as a statement,
+so no reading of SQL text finds them all; and behind a pooler in transaction mode the next one is anybody, whom closing
+our own connection does not help. All of this is legal inside a transaction, and costs 2 µs a statement where there is
+nothing to take out.
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ _RESET = (
     "CLOSE ALL",
     "UNLISTEN *",
     "DISCARD TEMP",
+    "DISCARD SEQUENCES",
 )
 UNLOCK = b"SELECT pg_advisory_unlock_all()"
 """To be sent besides; the statement that ends a run does it in passing (`receiver.ledger.runs.ends`)."""
@@ -31,7 +33,7 @@ _DEALLOCATE = "DEALLOCATE ALL"
 IS_ANYTHING_PREPARED = b"SELECT EXISTS (SELECT FROM pg_prepared_statements WHERE from_sql)"
 """By PREPARE, that is: a driver's own statements are left alone, and what they share a session with is thrown away."""
 # What a rollback does not take back.
-_AFTER_ROLLBACK = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+_AFTER_ROLLBACK = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES"
 
 _PLAIN = tuple(text.encode() for text in _RESET)
 

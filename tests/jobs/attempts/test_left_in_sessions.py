@@ -64,6 +64,7 @@ WAYS = {
     "cursor": "DECLARE left_open CURSOR WITH HOLD FOR SELECT 1",
     "channel": "LISTEN left_open",
     "statement": "PREPARE left_open AS SELECT 1",
+    "number": "PERFORM nextval('public.numbers')",
 }
 BODIES = {way: done if done.startswith("PERFORM") else f"EXECUTE $x${done}$x$" for way, done in WAYS.items()}
 BY = {
@@ -83,9 +84,13 @@ SELECT pg_backend_pid() AS backend,
         WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND classid IN (0, 24) AND objid IN (24, 25)) AS locks,
        (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS cursors,
        (SELECT count(*) FROM pg_listening_channels()) AS channels,
-       (SELECT count(*) FROM pg_prepared_statements WHERE from_sql) AS prepared
+       (SELECT count(*) FROM pg_prepared_statements WHERE from_sql) AS prepared,
+       public.last_number() AS number
 """
 TABLES = """
+CREATE SEQUENCE numbers;
+CREATE FUNCTION last_number() RETURNS bigint LANGUAGE plpgsql AS $f$
+BEGIN RETURN currval('public.numbers'); EXCEPTION WHEN object_not_in_prerequisite_state THEN RETURN NULL; END $f$;
 CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.effects (event text); CREATE TABLE deferring (x int);
 CREATE FUNCTION be_late() RETURNS trigger LANGUAGE plpgsql AS $f$
 BEGIN PERFORM set_config('app.tenant', 'late', false); RETURN NULL; END $f$;
@@ -320,6 +325,7 @@ LASTING = {
     "tenant": "tenant",
     "cursor": "cursors",
     "channel": "channels",
+    "number": "number",
 }
 
 
