@@ -23,7 +23,7 @@ from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import steps_of
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import ends, leases, marks, takeover
+from hookonce.receiver.ledger.runs import ends, failed_attempts, leases, marks, takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.runs.marks import Kept, Marked
@@ -226,7 +226,7 @@ class SingleRun:
             connection.hear_end()
             return ending.status
         ledger, transaction = connection.begun, connection.begin()
-        found = ends.fail(ledger, [self.run], [ending], self._took())
+        found = failed_attempts.fail(ledger, [self.run], [ending], self._took())
         if not found:
             raise ends.lost(self.run)
         if ending.also is not None:

@@ -8,7 +8,6 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `columns`: which fields of a shape are columns of which table
 - `store`: takes events in; the unique key decides what is new
 - `redeliveries`, `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave
-- `due`: when a run may be claimed, said once
 - `runs`: the life of a run, from its claim to its end
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
 - `replay`: running stored events again, by name or all that match

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from hookonce.jobs import claimer
 from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, takeover
+from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, failed_attempts, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.jobs.test_batches import rob
@@ -30,7 +30,7 @@ def charges_all():
     def fail(connection, runs, endings, *took):
         return right(connection, runs, [dataclasses.replace(each, counted=True) for each in endings], *took)
 
-    right = replace(ends, "fail", fail)
+    right = replace(failed_attempts, "fail", fail)
 
 
 def tries_all_again_together():
@@ -193,7 +193,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchWork):
+        for module in (ends, failed_attempts, batch_parts, claims, due_for_batch, batch_attempt.BatchWork):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

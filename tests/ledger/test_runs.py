@@ -8,7 +8,7 @@ from psycopg.pq import TransactionStatus
 from hookonce.jobs.plan import Plan as ClaimPlan
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.event_details import RunRow
-from hookonce.receiver.ledger.runs import claims, due_rows, ends, ignored, leases, takeover
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, ignored, leases, takeover
 from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
@@ -250,7 +250,7 @@ def test_failure_lasts_as_long_as_its_attempt_however_long_its_transaction_was_o
 
     with connection.transaction():
         connection.execute("SELECT pg_sleep(0.02)")
-        ends.fail(connection, [run], [FAILED], timedelta(milliseconds=7))
+        failed_attempts.fail(connection, [run], [FAILED], timedelta(milliseconds=7))
 
     took = "SELECT round(extract(epoch FROM failed_at - started_at), 3)::float FROM hookonce.failures"
     assert connection.execute(took).fetchone() == (0.007,)
@@ -263,7 +263,7 @@ def test_failure_of_a_worker_whose_lease_ran_out_changes_nothing(connection, sto
     claim_suspect(connection, "h")
 
     with connection.transaction():
-        assert ends.fail(connection, [stale], [FAILED]) == {}
+        assert failed_attempts.fail(connection, [stale], [FAILED]) == {}
 
     assert state(connection) == [("a", "running", "h", "running", 1)]
     assert connection.execute("SELECT count(*) FROM hookonce.failures").fetchone() == (0,)

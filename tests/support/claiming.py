@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.receiver.ledger.runs import batch_claims, claims, ends, leases
+from hookonce.receiver.ledger.runs import batch_claims, claims, ends, failed_attempts, leases
 from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
 
 NO_TIME = timedelta(0)
@@ -31,7 +31,7 @@ def end(connection, run, result):
         ends.send_end(connection, run, result, NO_TIME).hear()
         return
     with connection.transaction():
-        ends.fail(connection, [run], [result])
+        failed_attempts.fail(connection, [run], [result])
 
 
 def claim_suspect(connection, handlers):

@@ -8,8 +8,9 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `claimed`: what a worker holds between claim and end, and what it is told that has lost it
 - `leases`: keeps what is claimed, and lets go of it
-- `ends`: ends attempts, in the handler's transaction or apart from it
-- `ends_by_function`: does so where the handler's role has no right on the tables
+- `ends`: ends attempts that succeed, in the handler's transaction
+- `failed_attempts`: ends those that failed, apart from it: the run waits, or is dead
+- `ends_by_function`: does what `ends` does where the handler's role has no right on the tables
 - `traceback_frames`: why an attempt failed, as data
 - `marks`: what a transaction leaves behind that its handler has committed by itself
 - `takeover`: what workers have lost: suspects, and what may be taken by others

@@ -17,7 +17,7 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database.arrays import array
-from hookonce.receiver.ledger.runs import batch_parts, ends, marks
+from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.marks import Marked
@@ -83,11 +83,11 @@ def take_apart(  # noqa: PLR0913  by keyword
             return Apart.LOST
         if has_committed and committed is not None:
             marks.delete(connection, marked)
-            ends.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
+            failed_attempts.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
         else:
             known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
             ended = logged([known.get(run.event.id, rest) for run in batch.runs])
-            if not ends.fail(connection, batch.runs, ended):
+            if not failed_attempts.fail(connection, batch.runs, ended):
                 return Apart.LOST  # they have ended, and what failed came after that
             batch_parts.write(connection, batch.handler, parts, error)
         reach("batch.apart")

@@ -18,9 +18,10 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, ends, marks
+from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, Place
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.failed_attempts import Place
 from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -282,7 +283,7 @@ def _give_back(
 def _fail(
     connection: psycopg.Connection, claim: Claim, rows: Sequence[Place], ending: AttemptResult
 ) -> dict[Place, RunStatus]:
-    return dict(ends.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
+    return dict(failed_attempts.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
 
 
 def settle(
@@ -305,6 +306,6 @@ def settle(
             ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
             if run.is_alone and how is not None:
                 ending = how.charged(run.handler, run.attempt)
-        return ends.fail_rows(connection, run.token, place, [ending]).get(place[0])
+        return failed_attempts.fail_rows(connection, run.token, place, [ending]).get(place[0])
 
     return marks.settle(connection, marks.Marked.of(run.key), write)

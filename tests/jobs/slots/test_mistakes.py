@@ -16,7 +16,7 @@ from hookonce.jobs.slots.capacity import QUICK, Capacity, ClaimCapacity
 from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import claims, ends, leases, takeover
+from hookonce.receiver.ledger.runs import claims, ends, failed_attempts, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
@@ -146,6 +146,7 @@ def renewed(inbox, _pool_of, _let_go, seconds):
         inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now() + interval '1 s'")
         left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.claims"
         seen.append(comes(lambda: inbox.rows(left)[0][0], seconds))
+        assert seen == [True]
         inbox.connection.execute(
             "UPDATE hookonce.claims SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
         )
@@ -245,8 +246,8 @@ def counts_what_it_hands_back(patch):
     def fail_rows(connection, token, places, endings, *took):
         return right(connection, token, places, [replace(each, counted=True) for each in endings], *took)
 
-    right = ends.fail_rows
-    patch.setattr(ends, "fail_rows", fail_rows)
+    right = failed_attempts.fail_rows
+    patch.setattr(failed_attempts, "fail_rows", fail_rows)
 
 
 def never_starts_anew(patch):

@@ -11,7 +11,7 @@ from hookonce.jobs.attempts.transaction_guard import GivenCursor, TransactionGua
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import claims, due_rows, ends, marks, takeover
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, marks, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import changed, replace, reword
 
@@ -81,7 +81,12 @@ def finishes_what_is_not_its_own_any_more():
 
 
 def fails_without_the_token():
-    reword(ends, "_FAIL", "WHERE q.token = %(token)s", "WHERE q.token IS NOT NULL OR %(token)s IS NULL")
+    reword(
+        failed_attempts,
+        "_FAIL",
+        "WHERE q.token = %(token)s",
+        "WHERE q.token IS NOT NULL OR %(token)s IS NULL",
+    )
 
 
 def never_renews():
