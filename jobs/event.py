@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
-from hookonce.receiver.ledger.handler_keys import idempotency_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.steps import idempotency_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

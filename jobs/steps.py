@@ -30,9 +30,9 @@ from hookonce.receiver.idempotency import operation, records
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Store, StoreUnavailable, scope_of
 from hookonce.receiver.idempotency.steps import FINGERPRINT, TERMS, StepStore
-from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import LeaseLost
+from hookonce.receiver.ledger.steps import idempotency_key, step_key
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.runs.traceback_frames import Raised, Traceback
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.monitoring.log_capture import Lines
 
 OURS = (

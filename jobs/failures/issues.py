@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from hookonce.jobs.failures.error_summary import whereabouts
-from hookonce.receiver.ledger.runs.traceback_frames import Raised, Traceback
 from hookonce.receiver.ledger.stats.issues import Issue
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 
 _DIGITS = 12
 

@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import Literal
 
 from hookonce.jobs.failures.error_summary import home_of, is_library, is_ours, message_of
-from hookonce.receiver.ledger.runs.traceback_frames import Frame, Inner, Raised, Traceback
+from hookonce.receiver.ledger.traceback_frames import Frame, Inner, Raised, Traceback
 
 MAX_LENGTH = 16_000
 """Bytes of a traceback that is kept."""

@@ -32,9 +32,9 @@ from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger import reasons
-from hookonce.receiver.ledger.runs.traceback_frames import calls
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
+from hookonce.receiver.ledger.traceback_frames import calls
 
 PAGES = (
     sign_in,

@@ -28,8 +28,8 @@ from hookonce.receiver.ledger.queries.dead_letters import by_event, deaths_of
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
-from hookonce.receiver.ledger.runs.traceback_frames import Traceback
 from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.traceback_frames import Traceback
 from hookonce.receiver.vocabulary import EVENT_STATUSES
 
 LOOK_FOR_LOST = timedelta(seconds=1)

@@ -12,10 +12,11 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
 - `replay`: running stored events again, by name or all that match
 - `commands`: what became of commands
-- `steps`, `handler_keys`: steps of handlers, what a person decides about them, and the keys that others know them by
+- `steps`: steps of handlers, what a person decides about them, and the keys that others know them by
 - `transfer`: from one ledger into another
 - `queries`: what an operator looks up; reads only
-- `decryption`, `results`, `id_at_time`: rows and results as they are shown, and where in the ledger a time is
+- `decryption`, `results`, `traceback_frames`: rows, results and errors as they are shown
+- `id_at_time`: where in the ledger a time is
 - `stats`: sums that are kept, and what they say
 - `alerts`: what is wrong, and was
 - `access`: tokens, sessions, and what people did

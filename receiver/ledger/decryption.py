@@ -15,7 +15,7 @@ from hookonce.receiver.encryption import (
     rejected_context,
     traceback_context,
 )
-from hookonce.receiver.ledger.runs import traceback_frames
+from hookonce.receiver.ledger import traceback_frames
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Workers write them (`receiver.idempotency.steps`). Nobody decides about a run th
 it has done. A decision holds the event, as a replay does, and the run's row of the queue, as a claim does.
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from psycopg.rows import dict_row
 
 from hookonce.receiver.encryption import CannotDecrypt, Keyring, step_context
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
 from hookonce.receiver.ledger.results import shallow
 from hookonce.receiver.ledger.states import RunStatus
 
@@ -163,3 +163,13 @@ def _row(row: dict[str, Any], keyring: Keyring) -> StepRow:
     except CannotDecrypt as error:
         return StepRow(**row, key=key, result=None, unreadable=str(error))
     return StepRow(**row, key=key, result=result)
+
+
+def idempotency_key(source: str, event_id: str, handler: str) -> str:
+    """Derive the key that every attempt, replay and worker gives to the same work (64 hex digits)."""
+    return hashlib.sha256(f"{source}\n{event_id}\n{handler}".encode()).hexdigest()
+
+
+def step_key(idempotency_key: str, name: str) -> str:
+    """Derive the key of a step from that of its handler on its event (64 hex digits)."""
+    return hashlib.sha256(f"{idempotency_key}\n{name}".encode()).hexdigest()

@@ -12,7 +12,7 @@ from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import log_context, traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.results import LogLine, lines_as_json
-from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised, Traceback
+from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.test_events import EVIL

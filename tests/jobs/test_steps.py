@@ -15,7 +15,7 @@ from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.registration import on
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
+from hookonce.receiver.ledger.steps import idempotency_key, step_key
 from tests.support.inbox import effect
 
 KEYRING = Keyring([os.urandom(32)])

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
 from hookonce.receiver.ledger.results import AttemptLog
-from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.traceback_frames import Frame, Raised
 
 MAX_ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""

@@ -13,8 +13,8 @@ from hookonce.jobs.failures.traceback_capture import MAX_LENGTH, captured
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.queries import event_details
-from hookonce.receiver.ledger.runs.traceback_frames import Traceback, parse
 from hookonce.receiver.ledger.store import store
+from hookonce.receiver.ledger.traceback_frames import Traceback, parse
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
 
