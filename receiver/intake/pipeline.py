@@ -55,8 +55,8 @@ QUICK_BODY = 32 * 1024
 """Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
 _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 """What is said of an event whose id the ledger holds already."""
-_Arrived = tuple[Sequence[Event], Sequence[NewEvent]]
-"""The events that came with a delivery, and the row of each."""
+_Arrived = tuple[Sequence[Event], DeliveryEvents]
+"""The events that came with a delivery, and what is to be stored of them."""
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class Intake:
         events, new = read
         if not events:
             return IntakeResult()
-        result = _result(events, new, await self._committed(new, source.window, waits))
+        result = _result(events, new.events, await self._committed(new, waits))
         if source.rate or source.quota:
             await waits.ask(self._give_back, source, result)
         return result
@@ -173,7 +173,7 @@ class Intake:
         if source.rate or source.quota:
             put_off = self.load.admit(source, len(events))
             changes = {} if put_off is None else {"put_off": put_off}
-        return events, self._rows(source, delivery, events, now, **changes)
+        return events, DeliveryEvents(self._rows(source, delivery, events, now, **changes), source.window)
 
     def _give_back(self, source: Source, result: IntakeResult) -> None:
         """Have what was known take nothing from its source's limit."""
@@ -251,7 +251,7 @@ class Intake:
         new = self._rows(source, delivery, events, now, **changes)
         if not new:
             return IntakeResult()
-        return _result(events, new, run(self._committed(new, source.window, IN_THREAD)))
+        return _result(events, new, run(self._committed(DeliveryEvents(new, source.window), IN_THREAD)))
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
         """Store events that are no sender's, the calling thread waiting for it; as `commit_in`."""
@@ -264,19 +264,18 @@ class Intake:
         """
         if self._keyring.is_on:
             new = [sealed(event, self._keyring) for event in new]
-        return await self._committed(new, COMMIT_WINDOW, waits)
+        return await self._committed(DeliveryEvents(new, COMMIT_WINDOW), waits)
 
-    async def _committed(self, new: Sequence[NewEvent], window: timedelta, waits: Waits) -> list[Stored]:
+    async def _committed(self, new: DeliveryEvents, waits: Waits) -> list[Stored]:
         if self.trace is not None:
             trace = self.trace()
-            new = [event._replace(traceparent=trace) for event in new]
+            new = DeliveryEvents([event._replace(traceparent=trace) for event in new.events], new.ttl)
+        lanes = self._group_commit if new.weight <= MAX_WEIGHT else self._heavy
         try:
-            delivery = DeliveryEvents(new, window)
-            lanes = self._group_commit if delivery.weight <= MAX_WEIGHT else self._heavy
-            rows = await lanes.committed(delivery, STORE_DEADLINE, waits)
+            rows = await lanes.committed(new, STORE_DEADLINE, waits)
         except DeadlineExceeded:
             raise LedgerUnavailable("the ledger did not answer in time") from None
-        for each, row in zip(new, rows, strict=True):
+        for each, row in zip(new.events, rows, strict=True):
             if row.verdict in _KNOWN:
                 self.background_writer.record_redelivery(each.source, row.former_id or each.event_id)
             if row.verdict is Verdict.CONFLICT:

@@ -33,7 +33,7 @@ log = limited(__name__)
 
 PREFIX = "/hooks/"
 _PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
-_MANY = 500  # events whose memory takes long enough to be freed that an event loop should not do it
+_MANY = 500  # events of which it takes so long to tell, and to free them, that an event loop should not do it
 _SHOWN_IDS = 3  # how many event ids the log line of a delivery holds
 _MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
@@ -111,10 +111,7 @@ class DeliveryEndpoint:
             request.is_genuine = True
             request.is_replay = result.is_duplicate
         reach("delivery.answered")
-        answer = _answer(source, delivery, result, began)
-        if len(result.events) > _MANY:
-            await waits.compute(result.let_go)
-        return answer
+        return await _answer(source, delivery, result, began, waits)
 
 
 def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable | OverLimit) -> Response:
@@ -151,7 +148,17 @@ def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_s
     return Delivery(request.method, source.public_url + path, headers, body, path_secret)
 
 
-def _answer(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:
+async def _answer(
+    source: Source, delivery: Delivery, result: IntakeResult, began: float, waits: Waits
+) -> Response:
+    if len(result.events) <= _MANY:
+        return _answer_and_log(source, delivery, result, began)
+    answer = await waits.compute(_answer_and_log, source, delivery, result, began)
+    await waits.compute(result.let_go)
+    return answer
+
+
+def _answer_and_log(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:
     answer = _answer_of(source, delivery, result)
     if log.isEnabledFor(logging.INFO):
         _log(source, delivery, result, answer.status, began)

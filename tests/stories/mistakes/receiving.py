@@ -44,9 +44,9 @@ def retries_the_set_nx_and_believes_it():
 
 
 def answers_before_the_commit():
-    async def commit_later(self, new, window, _waits):
-        threading.Timer(UNTIL_ANSWERED, lambda: run(right(self, new, window, IN_THREAD))).start()
-        return [Stored(1, Verdict.ACCEPTED, event.fingerprint) for event in new]
+    async def commit_later(self, new, _waits):
+        threading.Timer(UNTIL_ANSWERED, lambda: run(right(self, new, IN_THREAD))).start()
+        return [Stored(1, Verdict.ACCEPTED, event.fingerprint) for event in new.events]
 
     right = replace(pipeline.Intake, "_committed", commit_later)
 
