@@ -1,7 +1,8 @@
 """gunicorn's worker for an open network: one event loop, which reads and answers by `receiver.web.http`.
 
 gunicorn stays what starts, watches, replaces and stops the processes. What has an endpoint (`mounted.FrontDoor`) is
-answered on the loop. All else that the application answers, pages and the API, it answers in `APPLICATION_THREADS`.
+answered on the loop. All else that the application answers, pages and the API, it answers in threads of its own
+(`http.application`).
 Any other worker class of gunicorn serves the same application, without the fairness and the bounds of this one
 (docs/reference/http.md).
 """
@@ -33,8 +34,9 @@ from hookonce.receiver.processes.collector import calm_collector
 from hookonce.receiver.processes.waits import OnLoop
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
+from hookonce.receiver.web.http.application import ApplicationThreads
 from hookonce.receiver.web.http.clients import Clients
-from hookonce.receiver.web.http.connection import Application, Connection
+from hookonce.receiver.web.http.connection import Connection
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.head import Head
 from hookonce.receiver.web.http.request import Environ, base
@@ -49,10 +51,6 @@ MMAP_THRESHOLD = 256 * 1024
 """Bytes of an allocation from which on it is a mapping of its own, which goes back to the system when it is freed."""
 SWITCH_INTERVAL = timedelta(milliseconds=1)
 """For how long a thread computes while the loop has something to do."""
-APPLICATION_THREADS = 8
-"""For the application behind the door: pages and the API."""
-LARGE_BODIES = APPLICATION_THREADS // 2
-"""Of these threads, how many may wait for clients at once: for the rest of a body of more than `limits.LARGE_BODY`."""
 ASKING_THREADS = 64
 """For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
 COMPUTING_THREADS = 1
@@ -79,10 +77,8 @@ def return_large_memory() -> None:
 class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """The worker class of `receiver.web.gunicorn_conf`; what its connections share (`connection.House`)."""
 
-    application: Application
+    application: ApplicationThreads
     loop: asyncio.AbstractEventLoop
-    threads: ThreadPoolExecutor
-    large_bodies: asyncio.Semaphore
     turns: Turns
     clients: Clients
     crowd: Crowd
@@ -123,14 +119,12 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         cfg = self.cfg
         self.loop = loop = asyncio.get_running_loop()
         self._listen_to_signals()
-        self.threads = ThreadPoolExecutor(APPLICATION_THREADS, thread_name_prefix="hookonce-application")
-        self.large_bodies = asyncio.Semaphore(LARGE_BODIES)
         waits = OnLoop(
             ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking"),
             ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing"),
         )
         door = door_of(self.wsgi)
-        self.application = door.otherwise
+        self.application = ApplicationThreads(door.otherwise)
         self.endpoint_at, self.waits = door.at, waits
         self.turns, self.clients, self.crowd = (
             Turns(loop),

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hookonce.receiver.web.http.application import THREADS
 from hookonce.receiver.web.http.limits import LARGE_BODY
-from hookonce.receiver.web.worker import APPLICATION_THREADS
 from tests.http.conftest import serving
 from tests.support.raw_http import connect, converse, exchange, request
 
@@ -137,8 +137,8 @@ def test_console_answers_promptly_beside_forms_that_stall(server):
     large = request(target="/admin/sign-in", headers=form | {"Content-Length": str(4 * LARGE_BODY)})
 
     with (
-        clients(server, 2 * APPLICATION_THREADS, small),
-        clients(server, 2 * APPLICATION_THREADS, large + b"x" * 2 * LARGE_BODY),
+        clients(server, 2 * THREADS, small),
+        clients(server, 2 * THREADS, large + b"x" * 2 * LARGE_BODY),
     ):
         started = time.monotonic()
         answer = server.exchange(page)

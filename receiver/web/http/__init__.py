@@ -3,6 +3,6 @@
 `limits` holds every number. Without sockets: `head` reads request lines and headers (llhttp, and what it lets pass),
 `chunks` reads chunked bodies, `request` is what endpoints and WSGI applications see of one, `answer` writes answers.
 With sockets: `transport` is a client in plain or under TLS, `clients` tells clients apart by address, `turns` decides
-who goes on, `crowd` who may stay, `body_stream` reads bodies, and `connection` is the loop. `settings` refuses what
-this front does not honour.
+who goes on, `crowd` who may stay, `body_stream` reads bodies, `connection` is the conversation with one client, and
+`application` calls what is no endpoint in threads. `settings` refuses what this front does not honour.
 """

@@ -1,32 +1,30 @@
 """One client's connection: a head, its answer, and again; in one task of the event loop.
 
-What has an endpoint is answered on the loop; all else is for the WSGI application, in a thread of `house.threads`.
+What has an endpoint is answered on the loop; all else is for the WSGI application behind it (`application`).
 
 Requests that a client sends ahead wait in the kernel until the one before is answered: so a client that does not read
 is not read from, and answers have the order of the requests.
 """
 
 import asyncio
-import io
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
 from hookonce.receiver.logs import limited
 from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
-from hookonce.receiver.web.http.answer import Answer, BadAnswer
-from hookonce.receiver.web.http.body_stream import BlockingStream, BodyStream
+from hookonce.receiver.web.http.answer import Answer
+from hookonce.receiver.web.http.application import ApplicationThreads
+from hookonce.receiver.web.http.body_stream import BodyStream
 from hookonce.receiver.web.http.clients import Client, Clients
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
 from hookonce.receiver.web.http.request import Environ, IncomingRequest
 from hookonce.receiver.web.http.transport import Gone, TooLate, Transport
 from hookonce.receiver.web.http.turns import Account, Turns
-from hookonce.receiver.web.request import GENUINE, Request
+from hookonce.receiver.web.request import Request
 from hookonce.receiver.web.response import Response
 
 log = limited(__name__)
@@ -37,8 +35,6 @@ _BODY = limits.BODY_TIMEOUT.total_seconds()
 _ANSWER = limits.ANSWER_TIMEOUT.total_seconds()
 _LINGER = limits.LINGER_TIMEOUT.total_seconds()
 _GRACE = limits.GRACE.total_seconds()
-
-Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class Endpoint(Protocol):
@@ -51,11 +47,7 @@ class Endpoint(Protocol):
 class House(Protocol):
     """What the connections of a process share."""
 
-    application: Application
-    loop: asyncio.AbstractEventLoop
-    threads: Executor
-    large_bodies: asyncio.Semaphore
-    """Held by a request whose body the application reads in its thread as it comes."""
+    application: ApplicationThreads
     waits: Waits
     turns: Turns
     clients: Clients
@@ -281,7 +273,7 @@ class Connection:
         """Have a request answered, and log it; whether the connection is kept."""
         began = time.time()
         keeps = await self._answer_one(request, answer)
-        environ = request.environ(self._common, self._peer, None)
+        environ = request.environ(self._common, self._peer)
         self._house.note_access(request.head, answer, environ, began)
         return keeps
 
@@ -291,7 +283,8 @@ class Connection:
         try:
             endpoint = house.endpoint_at(request.path)
             if endpoint is None:
-                return await self._ask_application(request, answer)
+                environ = request.environ(self._common, self._peer)
+                return await house.application.answer(request, answer, environ, self)
             said = await endpoint.answer(request, house.waits)
             if house.is_logged:
                 answer.begin(said.line, said.all_headers(len(said.body)))
@@ -302,7 +295,7 @@ class Connection:
             log.exception("a request failed: %s", type(error).__name__)
             if answer.is_sent:
                 raise Gone from None
-            await self._send(answers.refusal(500, "internal_error"))
+            await self.send(answers.refusal(500, "internal_error"))
             answer.status = "500"
             return False
 
@@ -311,94 +304,15 @@ class Connection:
         head, stream = request.head, request.stream
         closes = bool(said.headers) and ("Connection", "close") in said.headers
         if closes and not stream.is_complete:
-            await self._slow_down()
-        keeps = not closes and self._keeps(head, stream)
+            await self.slow_down()
+        keeps = not closes and self.keeps(head, stream)
         data = answers.head_of(said, closes=not keeps, says_keep_alive=head.version == (1, 0))
         answer.is_sent, answer.size = True, len(said.body)
-        await self._send(data + said.body if answers.has_body(said.line, head.method) else data)
+        await self.send(data + said.body if answers.has_body(said.line, head.method) else data)
         return keeps
 
-    async def _ask_application(self, request: IncomingRequest, answer: Answer) -> bool:
-        """Have a thread call the application: none waits for the client, but for a few that read large bodies."""
-        if await request.stream.read_ahead(limits.LARGE_BODY):
-            return await self._call_application(request, answer)
-        async with self._house.large_bodies:
-            return await self._call_application(request, answer)
-
-    async def _call_application(self, request: IncomingRequest, answer: Answer) -> bool:
-        """Call the application in a thread, which sends by itself what is made piece by piece."""
-        loop = self._house.loop
-        source = io.BufferedReader(BlockingStream(request.stream, loop))
-        made = request.environ(self._common, self._peer, source)
-        said = await loop.run_in_executor(self._house.threads, self._run, made, request, answer)
-        request.is_genuine = GENUINE in made
-        if isinstance(said, bytes):
-            return await self._send_whole(request.head, request.stream, answer, said)
-        return said
-
-    def _run(self, made: Environ, request: IncomingRequest, answer: Answer) -> bytes | bool:
-        """Call the application, in a thread; give the body of its answer, or what became of one in pieces."""
-        said: Iterable[bytes] = ()
-        try:
-            said = self._house.application(made, answer.begin)
-            if isinstance(said, (list, tuple)) or answer.written:
-                return b"".join([*answer.written, *said])
-            return self._send_streamed(request.head, request.stream, answer, said)
-        finally:
-            close = getattr(said, "close", None)
-            if close is not None:
-                close()
-
-    async def _send_whole(self, head: Head, stream: BodyStream, answer: Answer, body: bytes) -> bool:
-        if not answer.has_begun:
-            raise BadAnswer("the application did not call start_response")
-        has_body = answers.has_body(answer.status, head.method)
-        if answer.length is None and answer.status[:3] not in {"204", "304"} and (has_body or body):
-            answer.headers.append(("Content-Length", str(len(body))))
-        elif has_body and answer.length is not None and answer.length != len(body):
-            raise BadAnswer("the body is not as long as the answer says")
-        keeps = not answer.closes and self._keeps(head, stream)
-        if answer.closes and not stream.is_complete:
-            await self._slow_down()
-        data = answer.head(closes=not keeps, says_keep_alive=head.version == (1, 0))
-        answer.is_sent, answer.size = True, len(body)
-        await self._send(data + body if has_body else data)
-        return keeps
-
-    def _send_streamed(
-        self, head: Head, stream: BodyStream, answer: Answer, said: Iterable[bytes]
-    ) -> bytes | bool:
-        """Send an answer piece by piece, from a thread; without a length it is chunked, or ends with the connection."""
-        is_chunked, keeps, has_body = False, False, True
-        held: list[bytes] = []
-        for piece in said:
-            if not answer.is_sent:
-                has_body = answers.has_body(answer.status, head.method)
-                keeps = not answer.closes and self._keeps(head, stream)
-                is_chunked = has_body and answer.length is None and head.version == (1, 1)
-                keeps = keeps and (is_chunked or not has_body or answer.length is not None)
-                begun = answer.head(
-                    closes=not keeps, says_keep_alive=head.version == (1, 0), is_chunked=is_chunked
-                )
-                held.append(begun)
-                answer.is_sent = True
-            if has_body:
-                answer.size += len(piece)
-                held.append(answers.chunk(piece) if is_chunked else piece)
-            if sum(map(len, held)) > limits.STREAMED_SIZE:
-                self._send_from_thread(b"".join(held))
-                held.clear()
-        if not answer.is_sent:
-            return b""
-        if is_chunked:
-            held.append(answers.LAST_CHUNK)
-        self._send_from_thread(b"".join(held))
-        return keeps and (is_chunked or answer.length is None or not has_body or answer.length == answer.size)
-
-    def _send_from_thread(self, data: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(self._send(data), self._house.loop).result()
-
-    def _keeps(self, head: Head, stream: BodyStream) -> bool:
+    def keeps(self, head: Head, stream: BodyStream) -> bool:
+        """Whether the connection is kept after an answer to this request."""
         return head.keeps_alive and not self._house.is_closing and self._house.keepalive > 0 and stream.skip()
 
     def _look_behind(self, request: IncomingRequest) -> None:
@@ -442,7 +356,8 @@ class Connection:
     async def _invite(self) -> None:
         await self._transport.send(answers.CONTINUE)
 
-    async def _send(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
+        """Send a part of an answer, or all of it. Raises `Gone` and `TooLate`."""
         self._since, self._until = _NEVER, monotonic() + _ANSWER
         await self._transport.send(data)
         self._until = _NEVER
@@ -451,13 +366,13 @@ class Connection:
         """Send an answer after which nothing more is read; whether it could be sent."""
         try:
             self._hold(0)
-            await self._slow_down()
-            await self._send(data)
+            await self.slow_down()
+            await self.send(data)
         except OSError:
             return False
         return True
 
-    async def _slow_down(self) -> None:
+    async def slow_down(self) -> None:
         """Wait before an answer that ends the connection, if there are many of them: each brings another connection."""
         self._stop_answering()
         self._until = _NEVER

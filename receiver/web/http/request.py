@@ -60,8 +60,8 @@ class IncomingRequest:
         """Read, standing in line where it is a lot. Raises: OSError, ValueError."""
         return self.stream.whole(size) or await self.stream.read(size)
 
-    def environ(self, common: Environ, client: tuple[str, str], stream: object) -> Environ:
-        """Return the environment; `stream` is what the application reads the body from."""
+    def environ(self, common: Environ, client: tuple[str, str]) -> Environ:
+        """Return the environment, but for `wsgi.input`."""
         made = common.copy()
         made["REQUEST_METHOD"] = self.method
         made["RAW_URI"] = self.target
@@ -69,7 +69,6 @@ class IncomingRequest:
         made["QUERY_STRING"] = self.query
         made["SERVER_PROTOCOL"] = _PROTOCOLS[self.head.version]
         made["REMOTE_ADDR"], made["REMOTE_PORT"] = client
-        made["wsgi.input"] = stream
         for name, text in self.headers.items():
             made[_variable(name)] = text
         return made
