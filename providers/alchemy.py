@@ -14,7 +14,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-alchemy-signature"),
     id_is_signed=True,
-    retry_horizon=kit.days(1),
+    retry_horizon=kit.hours(2),
     identity=kit.told_apart_by("$.id"),
     setup_url="https://dashboard.alchemy.com/webhooks",
 )

@@ -20,7 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
-    retry_horizon=kit.days(1),
+    retry_horizon="it tries again, and its page names no times",
     identity=kit.told_apart_by(
         "$.id", "body", because="every event has an id; the bodies of the page on signatures are no events"
     ),

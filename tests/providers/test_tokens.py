@@ -204,6 +204,14 @@ def test_key_set_gives_the_named_key_and_none_that_has_ended():
     )
 
 
+def test_keys_of_a_set_that_nothing_can_be_verified_with_hide_no_other():
+    one = {"kty": "OKP", "crv": "Ed25519", "x": b64url(raw(ED))}
+    others = [{"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-256", "use": "enc"}] * 20
+
+    assert len(keys_in(json.dumps({"keys": [*others, one]}).encode(), None)) == 1
+    assert len(keys_in(json.dumps({"keys": [one] * 100}).encode(), None)) == 16
+
+
 def test_unknown_key_id_asks_for_the_set_again():
     sender = load("google_pubsub", options={"audience": "https://h.example/x"})  # one sender, as an example
     claims = {"email": "a@b.example", "iss": "accounts.google.com"}

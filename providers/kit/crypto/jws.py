@@ -10,6 +10,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -183,7 +184,7 @@ def keys_in(document: bytes, kid: object, algorithm: str | None = None) -> list[
     """Return the public keys of a fetched JWK set (or of one JWK, bare or under `key`): those with this key id.
 
     A token without a key id may be signed by any of them. Keys that have ended (Plaid's `expired_at`), that say they
-    are for another `algorithm`, or not for signatures, are not given, and no more than 16.
+    are for another `algorithm`, or not for signatures, are not given, nor more than 16 of the others.
     """
     try:
         data = parse_json(document.decode())
@@ -195,7 +196,8 @@ def keys_in(document: bytes, kid: object, algorithm: str | None = None) -> list[
     chosen = [key for key in current if kid is None or key.get("kid") == kid]
     if algorithm is not None:
         chosen = [key for key in chosen if key.get("alg", algorithm) == algorithm]
-    return [key for key in map(public_keys.jwk, chosen[:_MAX_KEYS]) if key is not None]  # type: ignore[misc]
+    usable = (key for key in map(public_keys.jwk, chosen) if key is not None)
+    return list(islice(usable, _MAX_KEYS))  # type: ignore[arg-type]
 
 
 def fetched_keys(
