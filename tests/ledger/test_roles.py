@@ -63,6 +63,7 @@ OTHERS = {
     Task.DESK: (
         CLAIM,
         "DELETE FROM hookonce.queue",
+        "UPDATE hookonce.queue SET token = NULL",
         "INSERT INTO hookonce.marks (event, n, token) VALUES (1, 0, gen_random_uuid())",
         "UPDATE hookonce.audit SET who = 'nobody'",
         "UPDATE hookonce.events SET source = 'other'",

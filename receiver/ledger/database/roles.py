@@ -1,7 +1,8 @@
 r"""Which role of PostgreSQL needs which rights on the ledger, where it is not one role that does everything.
 
 Rights are written with the letters that psql's `\dp` shows: `r` SELECT, `a` INSERT, `w` UPDATE, `d` DELETE. `l` is the
-right to lock rows, which PostgreSQL gives with UPDATE of any column: here of one by which nothing is decided. Views
+right to lock rows, which PostgreSQL gives with UPDATE of any column: here of one by which nothing is decided, or of
+those that may be changed. Views
 read with the rights of their owner, who ran `hookonce db upgrade`; numbers of identity columns need no right.
 
 Only the owner of `bodies` may add a day to it or drop one, and Django's role has no right on any table: they do by
@@ -53,7 +54,7 @@ RIGHTS: Mapping[str, Rights] = {
     "handed_secrets": Rights("rawd", "r", "rawd"),
     "secret_use": Rights("raw", "r", "raw"),
     # What is to be done
-    "queue": Rights("ra", "rawd", "raw"),
+    "queue": Rights("ra", "rawd", "ral"),
     "claims": Rights("r", "rawd", "r"),
     "marks": Rights("", "rad", "rd"),
     "batches": Rights("r", "rawd", "r"),
@@ -91,8 +92,12 @@ RIGHTS: Mapping[str, Rights] = {
 }
 """What each task needs, table by table; `tests/ledger/test_roles.py` shows that it is enough, and what it is not."""
 
-LOCKED_BY = {"events": "occurred_at", "pauses": "since"}
-"""The column whose UPDATE stands for the right to lock rows."""
+LOCKED_BY: Mapping[str, Sequence[str]] = {
+    "events": ["occurred_at"],
+    "pauses": ["since"],
+    "queue": ["cycle", "attempts", "due_at", "waits", "slot_at", "schedule"],  # whose a run is stays as it is
+}
+"""The columns whose UPDATE stands for the right to lock rows."""
 
 _WORDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
 
@@ -165,7 +170,7 @@ def _needed(table: str, tasks: Sequence[Task]) -> Sequence[str]:
     letters = {letter for task in tasks for letter in getattr(RIGHTS[table], task, "")}
     found = [word for letter, word in _WORDS.items() if letter in letters]
     if "l" in letters and "w" not in letters:
-        found.append(f"UPDATE ({LOCKED_BY[table]})")
+        found += [f"UPDATE ({column})" for column in LOCKED_BY[table]]
     return found
 
 

@@ -153,7 +153,6 @@ _MARK: Final[Mapping[IssueState, str]] = {
             SELECT f.release FROM hookonce.failures f WHERE f.issue = i.id ORDER BY f.id DESC LIMIT 1)), now())""",
     IssueState.IGNORED: "fixed_after = NULL, ignored_until = %(until)s",
 }
-_OPEN = f"SELECT count(*) FROM hookonce.issues i WHERE {_STATE} = '{IssueState.OPEN}'"  # noqa: S608  a constant
 # One that nobody fails of any more goes with the last of its failures; a young one may be about to get its first.
 _FORGET = """
 DELETE FROM hookonce.issues i
@@ -197,12 +196,6 @@ def occurrences(connection: psycopg.Connection, issue: str, limit: int) -> list[
     """Return the newest failures of an issue."""
     with connection.cursor(row_factory=class_row(Occurrence)) as cursor:
         return cursor.execute(_OCCURRENCES, [issue, limit]).fetchall()
-
-
-def count_open(connection: psycopg.Connection) -> int:
-    """Count the issues that are open."""
-    row = connection.execute(_OPEN.encode()).fetchone()
-    return int(row[0]) if row else 0
 
 
 def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
