@@ -1,4 +1,4 @@
-"""Numbers, retention, the dedup window, and who is asking."""
+"""Numbers, retention, erasure, the dedup window, and who is asking."""
 
 from collections import Counter
 from contextlib import suppress
@@ -9,14 +9,16 @@ import psycopg
 from pydantic import Field
 
 from hookonce.receiver.desk.history import Alert
-from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.replays import EventIds, named_events
 from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.maintenance import erasure
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
@@ -152,7 +154,7 @@ def _numbers(desk: Desk) -> dict[str, Any]:
     by_status = Counter[str]()
     for _, status, n in events:
         by_status[status] += n
-    account = {**by_status, "pruned": sum(g.pruned for g in gone), "erased": sum(g.erased for g in gone)}
+    account = {**by_status, "pruned": sum(g.pruned for g in gone)}
     replayed = sum(g.replayed.total() for g in gone)
     return {
         "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
@@ -218,6 +220,43 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
         days=gone.days,
         needed=gone.needed,
         busy=gone.busy,
+    )
+
+
+class ErasureRequest(EventIds):
+    """Which events to erase, or only to say which would be."""
+
+    dry_run: bool = False
+
+
+class Erased(ResponseModel):
+    """What became of the events that were named, and which of them the ledger does not hold."""
+
+    dry_run: bool
+    erased: list[Identifier]
+    open: list[Identifier] = Field(
+        description="yet to be handled, and left alone: ask again once they have ended"
+    )
+    unknown: list[Identifier]
+    unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
+
+
+@action(scope=Scope.ADMIN, asks="which would be erased", audits="erase")
+def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
+    """Erase bodies, headers, errors, logs and results of events that have ended, and what their steps gave.
+
+    Their ids stay, so that a late copy is still a duplicate; they can't be replayed any more. What handlers wrote is in
+    tables of your own. Up to 200 at once, all in one transaction.
+    """
+    named = named_events(desk, asked.events)
+    with desk.connection.transaction(force_rollback=asked.dry_run):
+        done = erasure.erase(desk.connection, named.ids, desk.who)
+    return Erased(
+        dry_run=asked.dry_run,
+        erased=list(done.erased),
+        open=list(done.open),
+        unknown=sorted({*named.ids}.difference(done.erased, done.open)),
+        unknown_names=named.unknown,
     )
 
 

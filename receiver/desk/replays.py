@@ -250,7 +250,7 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
         "again": asked.again,
         "seen": {each.event: each.view for each in asked.seen},
     }
-    named = _named(desk, asked.events)
+    named = named_events(desk, asked.events)
     if asked.dry_run:
         with desk.connection.transaction(force_rollback=True):
             return _shown(named, event_replays.replay(desk.connection, named.ids, None, **how))
@@ -260,7 +260,7 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
 @action(scope=Scope.REPLAY, audits="release")
 def release(desk: Desk, asked: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
-    return _replayed(desk, _named(desk, asked.events), status=EventStatus.HELD)
+    return _replayed(desk, named_events(desk, asked.events), status=EventStatus.HELD)
 
 
 @action(scope=Scope.REPLAY, asks="how many match, and of what", looks=_how_many_match, audits="bulk replay")
@@ -331,16 +331,16 @@ def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-class _Named(NamedTuple):
+class NamedEvents(NamedTuple):
     """Events that were named: their ledger ids, and the names that no event has."""
 
     ids: list[int]
     unknown: list[str]
 
 
-def _named(desk: Desk, references: Sequence[str]) -> _Named:
+def named_events(desk: Desk, references: Sequence[str]) -> NamedEvents:
     """Look up what is named; a number is taken as it is. Raises: `Ambiguous`."""
-    found = _Named([], [])
+    found = NamedEvents([], [])
     for reference in references:
         try:
             found.ids.append(int(reference) if is_number(reference) else number_of(desk, reference))
@@ -351,7 +351,7 @@ def _named(desk: Desk, references: Sequence[str]) -> _Named:
     return found
 
 
-def _replayed(desk: Desk, named: _Named, **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
+def _replayed(desk: Desk, named: NamedEvents, **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
     with desk.connection.transaction():  # what is refused leaves no line in the audit
         outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, **how))
         if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
@@ -360,7 +360,7 @@ def _replayed(desk: Desk, named: _Named, **how: Any) -> Replayed:  # noqa: ANN40
     return _shown(named, outcomes)
 
 
-def _shown(named: _Named, results: Iterable[ReplayResult]) -> Replayed:
+def _shown(named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = list(results)
     return Replayed(
         outcomes=_models(outcomes),

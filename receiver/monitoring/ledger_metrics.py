@@ -190,13 +190,13 @@ def _counters(
 
 
 def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
-    """Yield what `hookonce_events` adds up to: accepted is the events in each status, and those pruned and erased."""
+    """Yield what `hookonce_events` adds up to: accepted is the events in each status, and those pruned."""
     gone = event_accounts.gone(connection)
     accepted = event_accounts.accepted(connection, gone)
     of_sources = dict.fromkeys([*sources, *accepted, *gone], event_accounts.Gone()) | gone
     yield _counter(
         "hookonce_events_accepted",
-        "Events taken in: those in each status, pruned ones and erased ones",
+        "Events taken in: those in each status, and pruned ones",
         ["source"],
         [([source], accepted.get(source, 0)) for source in of_sources],
     )
@@ -205,12 +205,6 @@ def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Itera
         "Events that outlived their horizon",
         ["source"],
         [([source], each.pruned) for source, each in of_sources.items()],
-    )
-    yield _counter(
-        "hookonce_events_erased",
-        "Events that were erased on request",
-        ["source"],
-        [([source], each.erased) for source, each in of_sources.items()],
     )
     statuses = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
     yield _counter(

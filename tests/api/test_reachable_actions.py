@@ -54,6 +54,7 @@ WHERE = {
     "list_conflicts": ("conflicts list", "operations"),
     "replay": ("replay", "replay"),
     "release": ("replay", "replay"),
+    "erase_events": ("events erase", "operations"),
     "start_bulk_replay": ("replay", "bulk_start"),
     "list_bulk_replays": ("replays", "bulks"),
     "get_bulk_replay": ("replay", "bulk"),

@@ -20,7 +20,7 @@ ANSWERS = {
     "Can personal data be left out, or sealed?": ("explanation/data-protection.md", "redact = ["),
     "How do I erase what is known of a person?": (
         "explanation/data-protection.md",
-        "DELETE FROM hookonce.bodies",
+        "hookonce events erase",
     ),
     "How do I rotate a signing secret?": ("how-to/rotate-a-secret.md", "SECRET__"),
     "What happens while PostgreSQL is down?": ("how-to/outage.md", "senders got 503"),

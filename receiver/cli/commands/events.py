@@ -24,6 +24,7 @@ from hookonce.receiver.ledger.states import EventStatus
 _ELSEWHERE = {
     "diff": "diff_event:diff",
     "edit": "edit_event:edit",
+    "erase": "erase_events:erase",
     "export": "transfer:export",
     "import": "transfer:import_",
     "open": "open_event:open_",

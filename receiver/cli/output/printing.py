@@ -27,6 +27,13 @@ def tell(text: str) -> None:
     echo(folded(text) if sys.stderr.isatty() else text, err=True)
 
 
+def confirm(text: str, question: str) -> None:
+    """Ask before something is done. Raises: `click.Abort` for a no, `click.UsageError` where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{text}; add --yes to {question} without being asked")
+    click.confirm(f"{question}?", abort=True, err=True)
+
+
 def put(text: str, indent: str = "  ") -> None:
     """Print a text on stdout."""
     echo(folded(text, indent) if sys.stdout.isatty() else text)

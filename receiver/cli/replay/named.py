@@ -47,7 +47,7 @@ def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
     elif events:
         columns = ("id", "source", "event id", "type", "status")
         show(columns, [(e.id, e.source, e.event_id, e.type, e.status) for e in events])
-    _report_unknown(unknown, is_all=not events)
+    report_unknown(unknown, is_all=not events)
     tell("nothing was replayed")
     if unknown:
         sys.exit(Exit.PARTIAL)
@@ -64,7 +64,7 @@ def replay(here: Asks, references: Sequence[str], how: How) -> None:
         report.take(found.outcomes)
         unknown += [*found.unknown_names, *map(str, found.unknown)]
     report.finish()
-    _report_unknown(unknown, is_all=not report.is_any(list(ReplayOutcome)))
+    report_unknown(unknown, is_all=not report.is_any(list(ReplayOutcome)))
     if unknown or not report.is_whole:
         sys.exit(report.exit)
 
@@ -85,7 +85,7 @@ def _replayed(here: Asks, references: Sequence[str], how: How) -> Replayed:
         return here.ask(replay_action, asked=asked.model_copy(update={"dry_run": True}))
 
 
-def _report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
+def report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
     """Report which names no event has. Raises: `NotFound` if that is all there was to replay."""
     if unknown:
         names = ", ".join(map(clean, unknown))

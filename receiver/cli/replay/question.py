@@ -1,12 +1,9 @@
 """What a bulk replay would run again, said before it does; and that it is asked for."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
-from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.desk.events import EventCounts
 
@@ -36,9 +33,7 @@ def ask(counted: EventCounts, options: Mapping[str, Any], *, as_json: bool) -> i
         rest = matching - sum(count for _, _, count in kinds[:_KINDS])
         tell(f"  {rest:>8}  of other kinds")
     if not options["yes"]:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"{text}; add --yes to replay them without being asked")
-        click.confirm(f"replay {chosen}?", abort=True, err=True)
+        confirm(text, f"replay {chosen}")
     return chosen
 
 

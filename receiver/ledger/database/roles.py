@@ -47,7 +47,7 @@ RIGHTS: Mapping[str, Rights] = {
     "bodies": Rights("a", "rad", "rawd"),
     "repeat_marks": Rights("ra", "ra", "ra"),
     "redeliveries": Rights("raw", "raw", "raw"),
-    "conflicts": Rights("raw", "raw", "raw"),
+    "conflicts": Rights("raw", "raw", "rawd"),
     "rejected": Rights("rad", "rd", "rawd"),
     "rejections": Rights("raw", "r", "raw"),
     "quarantine": Rights("rad", "rd", "rawd"),
@@ -64,7 +64,7 @@ RIGHTS: Mapping[str, Rights] = {
     "pauses": Rights("r", "radl", "radl"),
     # What became of it
     "runs": Rights("ra", "rawd", "rawd"),
-    "failures": Rights("r", "raw", "rw"),
+    "failures": Rights("r", "raw", "rwd"),
     "issues": Rights("r", "rawd", "rw"),
     "releases": Rights("r", "ra", "r"),
     "run_logs": Rights("r", "rawd", "rawd"),

@@ -74,7 +74,7 @@ WITH gone AS (
     SELECT source, 'events', -count(*) FROM gone
     WHERE id <= (SELECT sum(count) FROM hookonce.event_counts WHERE what = 'until') GROUP BY source
 ), changed AS ({event_counts.changed("gone", "id")}
-), noted AS ({event_accounts.noting("gone", event_accounts.PRUNED)}
+), noted AS ({event_accounts.noting_pruned("gone")}
 )
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module

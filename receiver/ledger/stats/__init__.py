@@ -4,7 +4,7 @@
 - `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests
 - `source_activity`: the same by source: when last, how much
 - `event_counts`, `totals`: events by source and status
-- `event_accounts`: what was accepted, pruned, erased and replayed, so that the sums come to what came
+- `event_accounts`: what was accepted, pruned and replayed, so that the sums come to what came
 - `recent`: whether so much has come of a source lately, which no sum says
 - `run_durations`: how long runs took
 - `open_operations`: keys of requests that are in progress

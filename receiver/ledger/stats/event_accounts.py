@@ -1,4 +1,4 @@
-"""The account of events: each that was accepted is there, in one status, or was pruned, or erased.
+"""The account of events: each that was accepted is there, in one status, or was pruned.
 
 Events in each status are counted by `totals`. What is there no more, and what was replayed, leaves no row: it is added
 up in `hookonce.activity` by the statement that does it. So an event counts once, whatever becomes of it: a replay takes
@@ -14,14 +14,13 @@ import psycopg
 MAX_UNCOUNTED = 100_000
 """Events that no sweep has counted yet and that are counted at once."""
 PRUNED = "pruned"
-ERASED = "erased"
 _REPLAYED = "replayed-from."
 
 _HAS_BEGUN = f"SELECT FROM hookonce.activity WHERE minutes = 0 AND source = '' AND what = '{PRUNED}'"
 
 _GONE = f"""
 SELECT source, what, count FROM hookonce.activity
-WHERE minutes = 0 AND (what IN ('{PRUNED}', '{ERASED}') OR starts_with(what, '{_REPLAYED}')) AND source <> ''
+WHERE minutes = 0 AND (what = '{PRUNED}' OR starts_with(what, '{_REPLAYED}')) AND source <> ''
 """  # noqa: S608  constants
 _PRESENT = f"""
 WITH counted AS MATERIALIZED (
@@ -54,15 +53,14 @@ class Gone:
     """Events of a source that are there no more, and how often one was replayed, by the status that it had."""
 
     pruned: int = 0
-    erased: int = 0
     replayed: Counter[str] = field(default_factory=Counter)
 
 
-def noting(rows: str, what: str) -> str:
-    """Return the statement that notes that `rows`, which have a source, are `PRUNED` or `ERASED`: a part of another."""
+def noting_pruned(rows: str) -> str:
+    """Return the statement that notes that `rows`, which have a source, are pruned: a part of another."""
     return f"""
     INSERT INTO hookonce.activity (minutes, at, source, what, count)
-    SELECT 0, 'epoch'::timestamptz, source, '{what}', count(*) FROM {rows} GROUP BY source ORDER BY source
+    SELECT 0, 'epoch'::timestamptz, source, '{PRUNED}', count(*) FROM {rows} GROUP BY source ORDER BY source
     ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count"""  # noqa: S608  constants
 
 
@@ -85,14 +83,12 @@ def begin(connection: psycopg.Connection) -> None:
 
 
 def gone(connection: psycopg.Connection) -> dict[str, Gone]:
-    """Return, by source, what was pruned, erased and replayed."""
+    """Return, by source, what was pruned and replayed."""
     found: dict[str, Gone] = {}
     for source, what, number in connection.execute(_GONE):
         each = found.setdefault(source, Gone())
         if what == PRUNED:
             each.pruned = number
-        elif what == ERASED:
-            each.erased = number
         else:
             each.replayed[what.removeprefix(_REPLAYED)] = number
     return found
@@ -102,5 +98,5 @@ def accepted(connection: psycopg.Connection, gone: Mapping[str, Gone]) -> dict[s
     """Count, by source, the events that were ever accepted, imported ones too; `gone` is of the same moment."""
     found: Counter[str] = Counter(dict(connection.execute(_PRESENT.encode()).fetchall()))
     for source, each in gone.items():
-        found[source] += each.pruned + each.erased
+        found[source] += each.pruned
     return dict(found)
