@@ -26,6 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://in.example/hooks/acme"
 BODY = b'{"id": "evt_1", "type": "order.paid", "created_at": "2026-01-01T00:00:00Z"}'
 TIME = Timestamp(header="x-time")
+UNNAMED = Timestamp(header="x-at", unit="ms")
 SIGNED = [
     Signed(header="x-acme-signature", algorithm="ed25519", encoding="hex"),
     Signed(header="x-acme-signature", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{body}"),
@@ -33,7 +34,7 @@ SIGNED = [
     Signed(header="x-sign", algorithm="ed25519", timestamp=TIME, signed="{header:x-message-id}.{timestamp}.{body}"),
     Signed(header="x-signature", prefix="rsa=", algorithm="rsa-sha512"),
     Signed(header="x-signature", algorithm="rsa-pss-sha256", encoding="base64url"),
-    Signed(header="x-signature", algorithm="ecdsa-sha256", timestamp=TIME, signed="{timestamp}{body}"),
+    Signed(header="x-signature", algorithm="ecdsa-sha256", timestamp=UNNAMED, signed="{timestamp}{body}"),
     Signed(header="x-signature", algorithm="ecdsa-sha384", form="numbers", encoding="hex"),
     Signed(header="x-sign", prefix="v1=", algorithm="ed25519", timestamp=TIME, signed="v1:{timestamp}:{sha256}"),
 ]  # fmt: skip

@@ -26,6 +26,8 @@ from hookonce.receiver.cli.capture.shapes import body_hashes, bytes_of, key_pair
 
 _SIGNATURE: Final = re.compile(r"sign|hmac|(?<![a-z])(sig|hash|digest)(?![a-z])")
 _TIME: Final = re.compile(r"timestamp|(?<![a-z])(time|ts|sent-at|date)(?![a-z])")
+_UNIX: Final = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
+"""A time in s or ms, whatever its header is called."""
 _ID: Final = re.compile(
     r"(event|delivery|message|msg|webhook|notification|request)-?(id|uuid|guid)\b|-delivery$"
 )
@@ -57,6 +59,7 @@ _TYPES: Final = (
     "event",
     "event.type",
     "event.kind",
+    "event.name",
     "topic",
     "name",
     "action",
@@ -378,7 +381,7 @@ def _times(spelled: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str,
             if pair[1] != spelled["key"] and instant(pair[2].strip()):
                 yield {"timestamp": _timestamp("key", pair[1], pair[2].strip())}
     for name, value in delivery.headers.items():
-        if _TIME.search(name) and instant(value):
+        if (_TIME.search(name) or _UNIX.fullmatch(value)) and instant(value):
             yield {"timestamp": _timestamp("header", name, value)}
     yield {}
 
