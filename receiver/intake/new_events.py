@@ -12,29 +12,17 @@ from hookonce.receiver.privacy.masking import masked_url
 from hookonce.receiver.source import Source
 
 MAX_ID_BYTES = 255
-
-
 MAX_LABEL_LENGTH = 255
-
-
 _UNKNOWN_HORIZON = timedelta(days=3)
 """For how long a former id counts of a sender that does not say when it gives up; most of those that do say less."""
-
-
 _STEPS = 6
 """Of a period of receipt: what comes again within five of them is the same event, and after six it is another."""
 _MARK = 16
 """Hexadecimal digits of a body's fingerprint in such an id."""
 _ANY_AGE = timedelta(days=3650)
 """Of ids that hold their time; quarantine is left late."""
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _FIRST_MOMENT, _LAST_MOMENT = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-
-
 _TEXT_REFUSES = {
     0: "\N{REPLACEMENT CHARACTER}",
     **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),

@@ -9,12 +9,16 @@ import select
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
 from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+ASKING_THREADS = 64
+"""For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
+COMPUTING_THREADS = 1
+"""For large bodies."""
 _LOOK = 0.05
 """Seconds between two looks for deadlines that are over; shorter ones have a timer each."""
 P = ParamSpec("P")
@@ -92,6 +96,14 @@ class InThread:
 
 
 IN_THREAD = InThread()
+
+
+def loop_threads() -> tuple[Executor, Executor]:
+    """Return the threads that `OnLoop` takes for what would hold a loop up; one after another may have them."""
+    return (
+        ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking"),
+        ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing"),
+    )
 
 
 class OnLoop:

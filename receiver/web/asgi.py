@@ -5,21 +5,16 @@ Only what would hold the loop up is done by threads.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import OnLoop
+from hookonce.receiver.processes.waits import OnLoop, loop_threads
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.mounted import Endpoint
 from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
 
-ASKING_THREADS = 64
-"""For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
-COMPUTING_THREADS = 1
-"""For large bodies."""
 MAX_REQUESTS = 1000
 """Under way in one process; whoever comes then is told to come again."""
 
@@ -34,8 +29,7 @@ class AsgiEndpoint:
     def __init__(self, endpoint: Endpoint, at: str) -> None:
         self._endpoint = endpoint
         self._at = at
-        self._askers = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking")
-        self._computers = ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing")
+        self._threads = loop_threads()
         self._requests = 0
         self._waits: tuple[asyncio.AbstractEventLoop, OnLoop] | None = None
 
@@ -72,7 +66,7 @@ class AsgiEndpoint:
         """Return how requests wait on the running loop: all of them by one, so that a batch wakes it once."""
         loop = asyncio.get_running_loop()
         if self._waits is None or self._waits[0] is not loop:
-            self._waits = loop, OnLoop(self._askers, self._computers)
+            self._waits = loop, OnLoop(*self._threads)
         return self._waits[1]
 
 

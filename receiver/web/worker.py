@@ -19,7 +19,6 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +30,7 @@ from gunicorn.workers.base import Worker
 
 from hookonce.receiver.logs import limited
 from hookonce.receiver.processes.collector import calm_collector
-from hookonce.receiver.processes.waits import OnLoop
+from hookonce.receiver.processes.waits import OnLoop, loop_threads
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
 from hookonce.receiver.web.http.application import ApplicationThreads
@@ -51,10 +50,6 @@ MMAP_THRESHOLD = 256 * 1024
 """Bytes of an allocation from which on it is a mapping of its own, which goes back to the system when it is freed."""
 SWITCH_INTERVAL = timedelta(milliseconds=1)
 """For how long a thread computes while the loop has something to do."""
-ASKING_THREADS = 64
-"""For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
-COMPUTING_THREADS = 1
-"""For large bodies."""
 _M_MMAP_THRESHOLD = -3  # <malloc.h>
 _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
@@ -119,13 +114,9 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         cfg = self.cfg
         self.loop = loop = asyncio.get_running_loop()
         self._listen_to_signals()
-        waits = OnLoop(
-            ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking"),
-            ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing"),
-        )
         door = door_of(self.wsgi)
         self.application = ApplicationThreads(door.otherwise)
-        self.endpoint_at, self.waits = door.at, waits
+        self.endpoint_at, self.waits = door.at, OnLoop(*loop_threads())
         self.turns, self.clients, self.crowd = (
             Turns(loop),
             Clients(door.proxies),
