@@ -58,6 +58,7 @@ def test_dead_event_says_why_and_succeeds_when_it_is_replayed(inbox, page, pictu
     failure = page.get_by_text("the shop's database refuses connections")
     expect(page.get_by_text("ConnectionError at shop.py:14")).to_be_visible()
     expect(failure.first).to_be_visible()
+    expect(row(page, "evt_1Sdies")).to_contain_text("dead")
     picture(page, "dead-event")
 
     inbox.mends()
