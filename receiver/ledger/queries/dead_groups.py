@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hookonce.receiver.ledger.queries.dead_letters import Death
-from hookonce.receiver.ledger.states import EventStatus
 
 _MAX_PATTERN_LENGTH = 200
 # What differs from event to event within one cause: ids, numbers, hashes, addresses.
@@ -26,11 +25,6 @@ class Group:
     events: set[int] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
     newest: datetime | None = None
-
-    @property
-    def filter(self) -> dict[str, str]:
-        """The fields of a `Filter` that finds these events; empty ones take all."""
-        return {"status": EventStatus.DEAD, "handler": self.handler or "", "error": self.pattern}
 
 
 def grouped(found: Iterable[Death]) -> list[Group]:
