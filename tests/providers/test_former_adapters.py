@@ -10,6 +10,8 @@ from tests.support.for_each import for_each
 from tests.support.senders_page import OPTIONS
 
 FORMER = DELIVERIES.parent / "support" / "former_adapters"
+LEARNED = {"figma": {"identity", "volatile"}}
+"""What the module of today knows besides: that Figma counts its attempts in the body."""
 NAMES = sorted(path.stem for path in FORMER.glob("*.py"))
 
 
@@ -47,7 +49,7 @@ def test_former_adapter_is_what_the_module_of_today_is(name):
         "volatile",
         "methods",
     ):
-        assert getattr(before, said) == getattr(now, said)
+        assert (getattr(before, said) == getattr(now, said)) is (said not in LEARNED.get(name, ()))
     assert (before.signs_url, before.max_body, before.credentials) == (
         now.signs_url,
         now.max_body,

@@ -20,11 +20,11 @@ from hookonce.receiver.desk.maintenance import ErasureRequest, erase_events
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def erase(references: tuple[str, ...], *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Erase bodies, headers, errors, logs and results of events that have ended.
+    """Erase what events that have ended hold of people.
 
-    Their ids stay, so that a late copy is still a duplicate; they can't be replayed any more. What your handlers wrote
-    is in your tables. `hookonce events list --body TEXT` finds the events of a person. Exit 3 if some are yet to be
-    handled, or are not in the ledger.
+    That is bodies, headers, errors, logs and results. Their ids stay, so that a late copy is still a duplicate; they
+    can't be replayed any more. What your handlers wrote is in your tables. `hookonce events list --body TEXT` finds the
+    events of a person. Exit 3 if some are yet to be handled, or are not in the ledger.
     """
     with desk() as here:
         asked = asking(ErasureRequest, events=list(references), dry_run=True)
