@@ -6,6 +6,7 @@ Ends early, comes too slowly or is badly chunked: an `OSError` or a ValueError, 
 import asyncio
 import io
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any, Protocol
 
 from hookonce.receiver.web.http import limits
@@ -96,7 +97,7 @@ class BodyStream:
     async def _next(self) -> bytes:
         """Return the next bytes of the body, b"" at its end."""
         if self._error is not None:
-            raise self._error
+            raise copy(self._error)
         if self.is_complete:
             return b""
         if self._invite is not None:
@@ -105,7 +106,7 @@ class BodyStream:
         try:
             piece = await (self._of_length() if self._chunks is None else self._of_chunks(self._chunks))
         except (OSError, ValueError) as error:
-            self._error = error
+            self._error = copy(error)  # without a traceback, whose frames hold what was read
             raise
         self._taken += len(piece)
         if self.is_complete:

@@ -1,5 +1,8 @@
 """A body as it comes, and what its connection is told of it."""
 
+import gc
+import weakref
+from contextlib import suppress
 from time import monotonic
 from types import SimpleNamespace
 
@@ -93,6 +96,26 @@ def test_reader_is_told_what_was_wrong_with_a_body_that_was_read_ahead(headers, 
         with pytest.raises(error):
             run(stream.read())
     assert not stream.is_complete
+
+
+@pytest.mark.parametrize(("headers", "pieces", "error"), BROKEN.values(), ids=BROKEN)
+def test_what_was_read_of_a_broken_body_is_let_go_of(headers, pieces, error):
+    stream, _ = streamed(headers, pieces)
+    held = []
+
+    async def reads():
+        so_far = Source([])  # anything that a frame holds
+        held.append(weakref.ref(so_far))
+        await stream.read()
+
+    gc.disable()
+    try:
+        for _ in range(2):
+            with suppress(error):
+                run(reads())
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_client_is_not_timed_while_its_whole_body_is_worked_on():
