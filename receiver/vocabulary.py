@@ -56,12 +56,12 @@ TERMS: Final[Mapping[str, str]] = {
 EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.RECEIVED: "in the ledger, and due: no worker has taken it yet, or its source is paused",
     EventStatus.RUNNING: "a worker has claimed it; at least one of its runs is under way",
-    EventStatus.WAITING: "an attempt failed, or asked for more time; it is due again at a set time",
+    EventStatus.WAITING: "a run of it is to come: after a failure, at a time it asked for, or when a pause, limit or "
+    "batch lets it",
     EventStatus.DONE: "every run ended well",
     EventStatus.DEAD: "a run used up its attempts, or its handler gave up; or the event can't be read: "
     "needs a person",
-    EventStatus.IGNORED: "no handler takes events of this type; a worker that starts looks again at the last "
-    "15 minutes",
+    EventStatus.IGNORED: "no handler takes events of this type; workers look again at those of the last 15 minutes",
     EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
     "or it was imported without `--run`: needs a person",
     EventStatus.LOST: "nothing is left of it but that it came: an error of ours, which `hookonce doctor` and the sweep "
@@ -73,7 +73,7 @@ RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
     RunStatus.WAITING: "not started yet, or to be tried again at its due time",
     RunStatus.RUNNING: "an attempt is under way, under a lease",
     RunStatus.DONE: "the handler returned, and what it wrote is committed",
-    RunStatus.DEAD: "attempts used up, or the handler raised `GiveUp`",
+    RunStatus.DEAD: "attempts used up, the handler raised `GiveUp`, or it committed by itself",
 }
 """Of one handler on one event."""
 

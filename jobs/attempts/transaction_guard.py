@@ -1,7 +1,8 @@
-"""What a handler may not do with the connection it is given: commit its transaction, or leave a child on it.
+"""What a handler may not do with its connection: commit, or leave a child on it; a rollback is a failed attempt.
 
 A rollback is let through: an ORM session does one whenever a flush fails. It costs the attempt and nothing else, so
-nothing more may be done then: it would go to a transaction that nobody gave out.
+nothing more may be done then: it would go to a transaction that nobody gave out. `RolledBack` is raised, and written
+down as any failure is (`receiver.ledger.runs.failed_attempts`).
 
 A handler may take the driver's own connection (`tx.connection.driver_connection`) for what SQLAlchemy lacks. So the
 transaction is begun there before the handler is called: psycopg's `transaction()` makes a savepoint of it then, and

@@ -1,6 +1,7 @@
 """What may have been under way when a process died, run in children of this one with nothing beside it.
 
-Any run that was under way when a process died may have killed it: none of them is charged. A child runs them one
+Any run that was under way when a process died may have killed it: none of them is charged, and each becomes a suspect
+(`receiver.ledger.runs.takeover`). A child runs them one
 after the other, and dies of the one that kills; that one was alone then, and has used an attempt up. A child whose
 parent is gone ends after the suspect that it is at, and takes one in any case: however often a process dies, each of
 its starts brings the suspects on by one.

@@ -1,4 +1,4 @@
-"""Writes what the receiver has noted: rejected deliveries (bounded), and which secrets verified."""
+"""Notes rejected deliveries, forged ones above all: some as samples, all by counts; and which secrets verified."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """The state machine: which states an event and its runs may be in, and which moves there are between them.
 
-All SQL, commands and pages take the words from here, so a new state or a new move is one change that can be read. No
-column holds a state: it follows from the rows of `queue` and `runs`, as the views `event_states` and `run_states` have
-it. `EVENT_MOVES` and `RUN_MOVES` say what each transaction that is committed may change of it, and who does; a test
-compares them with what a ledger really does.
+All SQL, commands and pages take the words from here, so a new state or a new move is one change that can be read. A
+row of `runs` says how a run has ended; every other state follows from the rows of `queue` and `runs`, as the views
+`event_states` and `run_states` have it. `EVENT_MOVES` and `RUN_MOVES` say what each transaction that is committed may
+change of it, and who does; a test compares them with what a ledger really does.
 
     event:  received -> running -> done | waiting | dead      run:  waiting -> running -> done | waiting | dead
             received -> ignored -> received                         done | dead -> waiting (a replay)

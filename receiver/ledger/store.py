@@ -1,4 +1,4 @@
-"""Takes events in. The unique key (source, event_id) decides what is new; nothing else does.
+"""Takes events in: the unique key (source, event_id) alone decides what is new; under it another body is a conflict.
 
 One statement inserts a batch's events, bodies and rows of the queue together and commits by itself, so a
 receiver that dies or hangs never holds a key without its body, nor a key at all. Rows go in sorted by key: two
@@ -353,7 +353,7 @@ def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
 
 
 def _columns(batch: Sequence[NewEvent]) -> list[object]:
-    """Return the events' fields as `_INSERT` takes them: an array for each."""
+    """Return the events' fields as `_INSERT_NEW` takes them: an array for each."""
     columns = dict(zip(NewEvent._fields, zip(*batch, strict=True), strict=True))
     return [array(kind, columns[name]) for name, kind in _TYPES.items()]
 

@@ -45,7 +45,7 @@ QUESTIONS = {
             ask("get_event", event=14).said["runs[0].error"],
         ),
         (
-            "an attempt failed, or asked for more time; it is due again at a set time",
+            "a run of it is to come: after a failure, at a time it asked for, or when a pause, limit or batch lets it",
             "KeyError: 'total'",
         ),
     ),

@@ -1,4 +1,4 @@
-"""Running stored events again; each replay is a new cycle, audited.
+"""Running stored events again; each replay is a new round, the next cycle of its runs, audited.
 
 - `events`: those that are named
 - `bulk`: all that match a filter: begun, looked up, stopped

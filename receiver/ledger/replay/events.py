@@ -1,6 +1,7 @@
-"""Runs stored events again. The idempotency key never changes, since it is made of event and handler only.
+"""Runs stored events again: a new round of attempts, which is a run's next cycle, under the same idempotency key.
 
-What steps of handlers gave stays, but for those that are named to be forgotten: these are done anew.
+That key never changes, since it is made of event and handler only. What steps of handlers gave stays, but for those
+that are named to be forgotten: these are done anew.
 
 A replay gives a run its attempts back and a new cycle. A run that is done is run again only where one says so
 (`again`), and only if what is done is still what one has seen (`view`): every desk asks by these two. A run that is

@@ -1,7 +1,7 @@
-"""Ends attempts that succeed, in their handlers' transactions: a run's row of the queue goes, its outcome is there.
+"""Ends attempts that succeed, in their handlers' transactions; a worker whose lease was lost is fenced by its token.
 
-Only under the claim's token: who has lost that finds no row, and `LeaseLost` is raised. Attempts that fail:
-`receiver.ledger.runs.failed_attempts`.
+A run's row of the queue goes, and its outcome is there. A worker that has lost the claim's token finds no row, and
+`LeaseLost` is raised. Attempts that fail: `receiver.ledger.runs.failed_attempts`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Ends attempts that failed, after the rollback: a run waits for its next attempt, or is dead.
+"""Ends attempts that failed, after the rollback of what they wrote: a run waits for its next attempt, or is dead.
 
 In the caller's transaction, and only under the claim's token, as `receiver.ledger.runs.ends` does it for those that
 succeed. Why an attempt failed is kept beside, and counted for its issue.

@@ -2,7 +2,7 @@
 
 A heartbeat renews it as long as the worker lives, however long its handlers take. A handler without an open transaction
 opens short ones; each locks its row of the queue first, under the token: from then on nobody can take the run over
-before that transaction has ended.
+before that transaction has ended. All other attempts are fenced at their ends (`receiver.ledger.runs.ends`).
 """
 
 from collections.abc import Collection, Iterable

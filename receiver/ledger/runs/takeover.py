@@ -1,4 +1,4 @@
-"""Takes over what workers have lost: claims whose lease is over, or whose worker is known to have died.
+"""Takes over what workers have lost, by a lease that is over or by their death: what may have been begun is a suspect.
 
 A claim is taken over whole. Its rows are locked, and marks read in the next statement (`receiver.ledger.runs.marks`): a
 handler that has committed by itself gets no further attempt. Of the rows that are left, as many as the claim has slots
