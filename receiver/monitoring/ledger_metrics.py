@@ -62,13 +62,13 @@ TALLIES = {
     ),
     Kind.RECOVERED: (
         "hookonce_leases_recovered",
-        "Leases that had run out: run again, or dead",
+        "Runs lost with their worker or its lease: run again, or dead",
         "source",
         "status",
     ),
     Kind.RECOVERED_RUN: (
         "hookonce_recoveries",
-        "Runs whose lease had run out: run again, or dead; a batch counts once",
+        "Runs lost with their worker or its lease: run again, or dead; a batch counts once",
         "handler",
         "status",
     ),
