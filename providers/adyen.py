@@ -1,11 +1,11 @@
 """Adyen signs eight fields of each payment notification, or the whole body of others; HMAC-SHA256, in base64.
 
-Of a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
+For a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
 SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have
-`HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told by event code, PSP reference and
-whether an authorisation failed; a platform's resource by its id when created (of the two sides of an internal
-transfer the incoming one says so), later with type and time, and its `sequenceNumber` or else all that is said; a
-token by `eventId`. The answer is `[accepted]`.
+`HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told apart by event code, PSP
+reference and whether an authorisation failed; a platform's resource by its id when created (of the two sides of an
+internal transfer the incoming one says so), later with type and time, and its `sequenceNumber` or else all that is
+said; a token by `eventId`. The answer is `[accepted]`.
 
 https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/
 """

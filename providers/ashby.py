@@ -1,7 +1,7 @@
 """Ashby signs the body with HMAC-SHA256, in hex behind `sha256=`.
 
-The id is `$.data.webhookActionId`; what has none (a ping) by its fingerprint and the minute of receipt. The type is
-`$.action`; `ping` is an event too, sent when a webhook is saved.
+The id is `$.data.webhookActionId`; what has none (a ping) is known by its fingerprint and the minute of receipt. The
+type is `$.action`; `ping` is an event too, sent when a webhook is saved.
 
 https://developers.ashbyhq.com/docs/authenticating-webhooks
 """

@@ -36,12 +36,9 @@ def _handshake(scheme: kit.Token) -> Callable[[Delivery, Sequence[str]], Reply |
             probe = kit.json_body(delivery) if len(delivery.body) <= _MAX_PROBE_BYTES else None
         except Rejected:
             return None
-        said = (
-            kit.json_paths.find(probe, (0, "eventType")),
-            kit.json_paths.find(probe, (0, "data", "validationCode")),
-        )
-        is_probe = said[0] == _VALIDATION and isinstance(said[1], str)
-        return kit.json_reply({"validationResponse": said[1]}) if is_probe else None
+        code = kit.json_paths.find(probe, (0, "data", "validationCode"))
+        is_probe = kit.json_paths.find(probe, (0, "eventType")) == _VALIDATION and isinstance(code, str)
+        return kit.json_reply({"validationResponse": code}) if is_probe else None
 
     return handshake
 

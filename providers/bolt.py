@@ -1,8 +1,9 @@
 """Bolt signs the body with HMAC-SHA256, in base64; the key is the signing secret.
 
-While that is rotated, `X-Bolt-Hmac-Sha256-Pending` holds the signature of the next one; either will do. There is
-no id of the event: it is made of the transaction's and the type (`payment`, `auth` …), and where Bolt tells neither,
-of the body's fingerprint; so are captures, of which a transaction may have several.
+While that is rotated, `X-Bolt-Hmac-Sha256-Pending` holds the signature of the next one; each header that is there is
+tried, and one right signature is enough. There is no id of the event: it is made of the transaction's and the type
+(`payment`, `auth` …), and where Bolt tells neither, of the body's fingerprint; so are captures, of which a
+transaction may have several.
 
 https://help.bolt.com/developers/webhooks/hook-verification/
 """

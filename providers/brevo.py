@@ -1,10 +1,10 @@
 """Brevo (Sendinblue) brings a bearer token if its webhook has one, and signs nothing.
 
 A webhook without a token can be given a URL that ends with the secret, or one with `user:password@` before the host:
-then that is the secret. There is no id (`$.id` is the webhook's): event, message, address and time are, and of a
-click the link, since whoever scans a mail opens all of its links within a second; with `ts_epoch`, which tells
-milliseconds. A webhook with `batched` brings up to 500 events as an array. What is about an SMS has its state in
-`msg_status`. Brevo tries for a day or two.
+then that is the secret. There is no id (`$.id` is the webhook's): it is made of event, message, address and time, and
+for a click of the link, since a mail scanner opens all links within a second; `ts_epoch`, in milliseconds, is
+part of it if it is there. A webhook with `batched` brings up to 500 events as an array. What is about an SMS has its
+state in `msg_status`. Brevo tries for a day or two.
 
 https://developers.brevo.com/docs/how-to-use-webhooks
 """

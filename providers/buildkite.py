@@ -1,9 +1,9 @@
 """Buildkite signs `<timestamp>.<body>` with HMAC-SHA256, in hex, or sends the token itself: as the webhook is set.
 
-The key of the signature is that same token. A token says nothing about the body, so this module counts as
-unsigned as a whole; choose the signature. There is no id: it is made of the event, the build or job, its
-state and its times; a build that blocks or whose job is retried finishes again. What else the body tells may be later
-than the event. Of agents and pings the body is the event, with when it was signed, a minute more or less.
+The key of the signature is that same token. A token says nothing about the body, so this module counts as unsigned as
+a whole; choose the signature. There is no id: it is made of the event, the build or job, its state and its times; a
+build that blocks or whose job is retried finishes again. What else the body tells may be later than the event. For
+agents and pings the id is made of the body and of when it was signed, a minute more or less.
 
 https://buildkite.com/docs/apis/webhooks/pipelines
 """

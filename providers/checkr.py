@@ -1,4 +1,4 @@
-"""Checkr signs the body with HMAC-SHA256, in hex; the key is the API key, of a partner the client secret.
+"""Checkr signs the body with HMAC-SHA256, in hex; the key is the API key, for a partner the client secret.
 
 The id is `$.id`, that of the event. A webhook that has failed for 60 days is removed. Checkr can publish by Amazon
 SNS instead: then it is a source of `amazon_sns`.
@@ -14,7 +14,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-checkr-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.id", "body", because="every event of Checkr's has an id"),
     setup_url="https://dashboard.checkr.com/account/developer_settings",
 )

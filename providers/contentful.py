@@ -3,8 +3,8 @@
 `x-contentful-signed-headers` names the headers; the time (in ms) and that list itself always count as signed. The
 path is the URL's with its query, encoded over again, as in Contentful's SDK, which also gives the 30 seconds that the
 time may be off. The secret has 64 characters. The id is the idempotency key if that header is signed, else the topic,
-the entry and its revision, of another environment than `master` that too, as the copies of an entry have one id. The
-type is the topic, `ContentManagement.Entry.publish`.
+the entry and its revision; outside of `master` also the environment, as the copies of an entry share its id. The type
+is the topic, `ContentManagement.Entry.publish`.
 
 https://www.contentful.com/developers/docs/webhooks/request-verification/
 """

@@ -1,7 +1,7 @@
 """Flutterwave signs the body with HMAC-SHA256, in base64 (v4); v3 brings the secret hash itself and signs nothing.
 
 A delivery with `flutterwave-signature` stands or falls by it, one with `verif-hash` by that: the secret is the same
-"secret hash", so who has seen one delivery of v3 can sign those of v4, and both count as unsigned. v4 has an id,
+"secret hash", so whoever has seen one delivery of v3 can sign those of v4, and both count as unsigned. v4 has an id,
 `$.webhook_id`; of v3 the event is known by its kind, the transaction and its status. Flutterwave tries three more
 times, every half an hour.
 

@@ -1,7 +1,8 @@
 """Fourthwall signs the body with HMAC-SHA256, in base64, in `X-Fourthwall-Hmac-SHA256`.
 
-Webhooks of a platform app are signed in `X-Fourthwall-Hmac-Apps-SHA256`, with the app's HMAC key. The id is `$.id`,
-the type `$.type` (`ORDER_PLACED`), the account the shop.
+Webhooks of a platform app are signed in `X-Fourthwall-Hmac-Apps-SHA256`, with the app's HMAC key; each header that is
+there is tried, and one right signature is enough. The id is `$.id`, the type `$.type` (`ORDER_PLACED`), the account
+the shop.
 
 https://docs.fourthwall.com/webhooks/signature-verification
 """
@@ -16,7 +17,7 @@ sender = kit.Sender(
         header=("x-fourthwall-hmac-sha256", "x-fourthwall-hmac-apps-sha256"), every=True, encoding="base64"
     ),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.id"),
     setup_url="https://docs.fourthwall.com/webhooks/getting-started",
 )

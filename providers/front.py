@@ -1,9 +1,9 @@
 """Front signs `<time>:<body>` with HMAC-SHA256, in base64; the key is the application's.
 
-These are the webhooks of applications. Those of rules sign the body alone, with HMAC-SHA1 in base64 under the
-API's secret, and send no time. The id is `$.payload.id`, of a rule `$.id`, the account the one that
-authorized the application. The URL is probed with `X-Front-Challenge`, which goes back as it came, signed or
-not: there is nothing in it.
+These are the webhooks of applications. Those of rules sign the body alone, with HMAC-SHA1 in base64 under the API's
+secret, and send no time. The id is `$.payload.id`, for a rule `$.id`, the account the one that authorized the
+application. The URL is probed with `X-Front-Challenge`, which goes back as it came, signed or not: there is nothing
+in it.
 
 https://dev.frontapp.com/docs/application-webhooks
 """

@@ -1,9 +1,9 @@
 """Help Scout signs the body with HMAC-SHA1, in base64.
 
-The type is `X-HelpScout-Event`, which is not signed. There is no id: it is made of the event, what it is
-about, and when that was changed; of a reply or a note also of how many there are, since a customer does not
-change the time of the last user; of tags, assignments and states of all that is told. What tells no time is known by
-its content and the minute of receipt. After ten failures the webhook is switched off.
+The type is `X-HelpScout-Event`, which is not signed. There is no id: it is made of the event, what it is about, and
+when that was changed; for a reply or a note also of how many there are, since what a customer writes leaves that time
+as it is; for tags, assignments and states also of the whole body. What has no time is known by its content and the
+minute of receipt. After ten failures the webhook is switched off.
 
 https://developer.helpscout.com/webhooks/
 """

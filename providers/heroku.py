@@ -1,9 +1,9 @@
 """Heroku signs the body with HMAC-SHA256, in base64; the key is the secret given when the hook was made.
 
-The id is `$.webhook_metadata.event.id`, the event's; `$.webhook_metadata.delivery.id` is another one for each
-hook, and `attempt` beside it counts. The type is the entity and the action, `api:release.create`. A hook of
-level `sync` is tried ten times in 72 hours, one of level `notify` once. An `Authorization` header is sent
-besides if the hook has one, and is not looked at.
+The id is `$.webhook_metadata.event.id`, the event's; `$.webhook_metadata.delivery.id` is another one for each hook,
+and `attempt` beside it counts the attempts. The type is the entity and the action, `api:release.create`. A hook of
+level `sync` is tried ten times in 72 hours, one of level `notify` once. An `Authorization` header is sent besides if
+the hook has one, and is not looked at.
 
 https://devcenter.heroku.com/articles/app-webhooks
 """

@@ -1,9 +1,10 @@
 """Hookdeck forwards others' webhooks and signs the body with HMAC-SHA256, in base64.
 
-While the project's secret is rotated a second signature is in `x-hookdeck-signature-2`; either will do. The
-id is `x-hookdeck-eventid`, the same on every retry and not signed. The body is the first sender's, of any
-kind, as is the method, and so is the type if there is one (`$.type`, `$.event`); the account is the name of
-Hookdeck's source. Whether the first sender was verified is Hookdeck's business: set its source up to do so.
+While the project's secret is rotated a second signature is in `x-hookdeck-signature-2`; each header that is there is
+tried, and one right signature is enough. The id is `x-hookdeck-eventid`, the same on every retry and not signed. The
+body is the first sender's, of any kind, as is the method, and so is the type if there is one (`$.type`, `$.event`);
+the account is the name of Hookdeck's source. Whether the first sender was verified is Hookdeck's business: set its
+source up to do so.
 
 https://hookdeck.com/docs/authentication#hookdeck-webhook-signature-verification
 """

@@ -44,6 +44,7 @@ events = kit.one_event(
 
 
 def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
+    """Sign for the environment `master`; the scheme puts the time first, Hygraph puts it last."""
     told: kit.SignOptions = {**options, "headers": {_HEADER: "env=master"}}
     time, _, signature = scheme.sign(body, secret, now, **told)[_HEADER].partition(",")
     return {_HEADER: f"{signature}, env=master, {time}"}

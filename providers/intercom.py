@@ -1,7 +1,7 @@
 """Intercom signs the body with HMAC-SHA1, in hex behind `sha1=`; the key is the app's client secret.
 
-The id is `$.id` (`notif_…`), the same on the one retry after a minute; `$.delivery_attempts` counts. The URL is
-asked by HEAD when it is saved. A test sends the topic `ping`, which is an event like others. A reply of 410
+The id is `$.id` (`notif_…`), the same on the one retry after a minute; `$.delivery_attempts` counts the attempts. The
+URL is asked by HEAD when it is saved. A test sends the topic `ping`, which is an event like others. A reply of 410
 ends the subscription, so no error of ours has that code.
 
 https://developers.intercom.com/docs/webhooks/setting-up-webhooks

@@ -65,7 +65,7 @@ def sample(event_id: str, kind: str) -> bytes:
 sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.data.message_id"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     setup_url="https://ko-fi.com/manage/webhooks",

@@ -1,9 +1,9 @@
 """MailChannels signs the body's digest by HTTP Message Signatures (RFC 9421) with Ed25519.
 
-`Content-Digest` holds the SHA-256; `Signature-Input` says what is signed, when, and with which key, which is
-fetched. Everybody's deliveries are signed with such keys, so the secret is our `customer_handle`, which each
-event of a batch must have; `handle:PEM` pins a key. There is no id: an event is known by all that it says, since
-two links may be clicked in one second.
+`Content-Digest` holds the SHA-256; `Signature-Input` says what is signed, when, and with which key, which is fetched.
+MailChannels signs for all its customers with the same keys, so the secret is our `customer_handle`, which each event
+of a batch must have; `handle:PEM` pins a key. There is no id: an event is known by all that it says, since two links
+may be clicked in one second.
 
 https://docs.mailchannels.net/email-api/webhooks
 """
@@ -15,7 +15,7 @@ from typing import Any, Final, Unpack
 
 from hookonce.providers import Delivery, Reason, Rejected, kit
 
-sign = kit.signature_in_body.sign
+sign = kit.signature_in_body.sign  # no signature: `deliver` makes it, once the body names the customer
 
 _TIME: Final = kit.Timestamp(key="created")
 _KEY: Final = "https://api.mailchannels.net/tx/v1/webhook/public-key?id="
@@ -40,7 +40,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: kit.
     ours = [owner for owner in owners if handles == {owner.name}]
     if not ours:
         raise Rejected(Reason.BAD_SIGNATURE, "the events are of none of the customers of this source")
-    texts = [owner.key for owner in ours if owner.key] or [_asked(given.key_id, keys)]
+    texts = [owner.key for owner in ours if owner.key] or [_key_text(given.key_id, keys)]
     kit.public_keys.expect_signature(
         kit.public_keys.public_keys(texts, "ed25519"), "ed25519", given.signature, given.message
     )
@@ -55,7 +55,8 @@ def _handles(data: Any) -> set[str]:  # noqa: ANN401  any JSON
     return {kit.json_paths.find_text(each, _HANDLE) for each in found}
 
 
-def _asked(key_id: str, keys: kit.Documents) -> str:
+def _key_text(key_id: str, keys: kit.Documents) -> str:
+    """Return the public key of this id, as fetched; empty if the answer has none. Raises: KeyNeeded, Rejected."""
     data = kit.json_or_empty(kit.fetched(_KEY + key_id, keys, _FETCHES))
     return str(data.get("key")) if isinstance(data, dict) else ""
 
@@ -80,7 +81,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$[*].timestamp + $[*].request_id + $[*].event"),
     tolerance=_TIME.tolerance,
     max_body=5 << 20,  # it is parsed before it is known to be genuine

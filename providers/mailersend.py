@@ -25,7 +25,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="signature"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$.data.id", "body", because="without an id of its own nothing is known of an event"
     ),

@@ -1,8 +1,8 @@
 """Mailgun signs `<time><token>` with HMAC-SHA256, in hex, and puts all three into the body; nothing else is signed.
 
-JSON has them in `$.signature`, inbound routes and old webhooks in form fields. A reader of one delivery can put
-its signature on any body, so what comes with a token that was there before counts as a repeat, whatever it says. The
-key is the HTTP webhook signing key, one for the US and one for the EU; of a subaccount's events `parent-signature` is
+JSON has them in `$.signature`, inbound routes and old webhooks in form fields. A reader of one delivery can put its
+signature on any body, so what comes with a token that was there before counts as a repeat, whatever it says. The key
+is the HTTP webhook signing key, one for the US and one for the EU; for a subaccount's events `parent-signature` is
 made with the main account's key, and either will do. The id is `$.event-data.id`. Mailgun retries for eight hours and
 may send the old signature, hence the tolerance; told 406, as of forged deliveries, it stops at once. Routes send
 attachments as multipart: only its text fields are read.

@@ -1,11 +1,11 @@
 """Mandrill (Mailchimp Transactional) signs the URL and the form's fields, HMAC-SHA1 in base64.
 
 The URL is the one that was registered, query included; of each field its name and its decoded value follow, sorted.
-All events are in the field `mandrill_events`, a list. Events of one message share `_id`, so an event's id is `_id`,
-what happened, and when, of a click the link and who clicked, since whoever scans a mail opens all of its links within
-a second, and of an open who opened; those without `_id` (inbound mail, changes of the block list) are known by their
-content. The URL is asked by HEAD and then with an empty list, which is signed with a key that nobody has: a delivery
-of no events is answered and nothing is stored.
+All events are in the field `mandrill_events`, a list. Those of one message share its `_id`, so an event's id is made
+of that, what happened, and when; for a click also of the link and the reader, since a mail scanner opens all links
+within a second; for an open also of the reader. Events without `_id` (inbound mail, changes of the block list) are
+known by their content. The URL is asked by HEAD and then with an empty list, which is signed with a key that nobody
+has: a delivery of no events is answered and nothing is stored.
 
 https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/
 """
@@ -16,23 +16,23 @@ from hookonce.providers import Delivery, Rejected, Reply, kit
 
 scheme = kit.Hmac(header="x-mandrill-signature", hash="sha1", encoding="base64", signed="{url}{params}")
 sign = kit.signer(scheme.sign, content=kit.FORM)
-_known = kit.join("$._id", "$.event", "$.ts")
+_happened = kit.join("$._id", "$.event", "$.ts")
 _READER = ("$.ip", "$.user_agent")
 _CLICK = ("$.url", "$.ip", "$.user_agent", "$.msg.clicks")
 events = kit.many_events(
     items="$",
     form="mandrill_events",
     id=kit.first(
-        kit.when_matches("$.url", ".+", kit.join(_known, kit.digest(*map(kit.field, _CLICK)))),
+        kit.when_matches("$.url", ".+", kit.join(_happened, kit.digest(*map(kit.field, _CLICK)))),
         kit.when_matches(
             kit.join("$.event", kit.first(*map(kit.field, _READER))),
             "(?s)open:.+",
-            kit.join(_known, kit.digest(*map(kit.field, _READER))),
+            kit.join(_happened, kit.digest(*map(kit.field, _READER))),
         ),
-        _known,
+        _happened,
         kit.digest("$"),
     ),
-    former=(_known,),
+    former=(_happened,),
     type=kit.first("$.event", "$.type"),
     occurred_at="$.ts",
 )

@@ -1,11 +1,10 @@
 """Midtrans puts `SHA512(order_id + status_code + gross_amount + server key)` into the body, and signs nothing else.
 
-So `$.transaction_status` could be anyone's who has seen a notification of that order: ask Midtrans' API before
-goods leave. Of a pay account `account_id + account_status + status_code` is hashed. The digest is
-`$.signature_key`. There is no id: an event is its body, with the transaction, its status and, of refunds, what was
-given back. Times are Jakarta's and do not say so, so none is taken over. Nothing stands between what is hashed, so a
-status code, an amount or an account of another form than Midtrans' is refused; what comes again with a digest is a
-repeat, whatever it says.
+So `$.transaction_status` could be anyone's who has seen a notification of that order: ask Midtrans' API before goods
+leave. For a pay account `account_id + account_status + status_code` is hashed. The digest is `$.signature_key`. There
+is no id: an event is its body, with the transaction, its status and, of refunds, what was given back. Times are
+Jakarta's and do not say so, so none is taken over. Nothing stands between what is hashed, so a status code, an amount
+or an account of another form than Midtrans' is refused; what comes again with a digest is a repeat, whatever it says.
 
 https://docs.midtrans.com/docs/https-notification-webhooks
 """
@@ -92,7 +91,7 @@ sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_message,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$.transaction_id + $.transaction_status",
         "body",

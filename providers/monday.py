@@ -2,9 +2,9 @@
 
 The secret is the app's signing secret (for lifecycle events its client secret). The token's `aud` must be our URL.
 Webhooks of a board carry no token and prove nothing: theirs is taken where the URL ends with the secret. The id is
-`$.event.triggerUuid`, of an integration's action that of its run. Whether two subscriptions to one change have one is
-not said, so the subscription goes with it. Another attempt may say `isRetry`. The URL is probed with a `challenge`,
-which comes unsigned and is sent back. monday tries every minute for half an hour.
+`$.event.triggerUuid`; for an integration's action it is the run's, `actionUuid`. Whether two subscriptions to one
+change share an id is not said, so the subscription is part of it. Another attempt may say `isRetry`. The URL is
+probed with a `challenge`, which comes unsigned and is sent back. monday tries every minute for half an hour.
 
 https://developer.monday.com/api-reference/docs/webhooks
 """

@@ -1,7 +1,7 @@
 """Nylas (v3) signs the body with HMAC-SHA256, in hex, in `X-Nylas-Signature`.
 
-The URL is probed once by GET with a `challenge`, which goes back as it came and proves nothing. The id is
-`$.id`, the same on every retry, where `$.webhook_delivery_attempt` counts. The account is the grant, or the
+The URL is probed once by GET with a `challenge`, which goes back as it came and proves nothing. The id is `$.id`, the
+same on every retry, where `$.webhook_delivery_attempt` counts the attempts. The account is the grant, or the
 application. With compressed delivery the signature is over the gzip bytes: switch it off. Two retries.
 
 https://developer.nylas.com/docs/v3/notifications/

@@ -1,7 +1,8 @@
 """PandaDoc signs the body with HMAC-SHA256, in hex, in the URL's query: `?signature=…`; the key is the shared key.
 
-A delivery is a list of events without ids: the kind, the document, its status and the time of its change are the event,
-of a recipient who and when. What has neither is known by its fingerprint.
+A delivery is a list of events without ids: an event's id is made of the kind, the document, its status and the time
+of its change; for what a recipient did, of the kind, the document, who and when. What has neither is known by its
+fingerprint.
 
 https://developers.pandadoc.com/docs/webhook-verification
 """
@@ -24,7 +25,7 @@ events = kit.many_events(
 sender = kit.Sender(
     scheme=kit.Hmac(query="signature"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$[*].event + $[*].data.id + $[*].data.action_date",
         "$[*].event + $[*].data.id + $[*].data.status + $[*].data.date_modified",

@@ -1,8 +1,8 @@
 """Pipedrive signs nothing; it brings a user name and password (HTTP Basic), if its webhook has them.
 
-The secret is `user:password`. Of version 2 the id is `$.meta.id`; of version 1 that is the object's, so what happened
-to it and when (in µs) are the event. `attempt` (`retry` in version 1) counts. Pipedrive tries three more times, within
-three minutes, and bans a URL that keeps failing.
+The secret is `user:password`. In version 2 the id is `$.meta.id`; in version 1 that is the object's id, so the
+event's is made of what happened, the object and the time (in µs). `attempt` (`retry` in version 1) counts the
+attempts. Pipedrive tries three more times, within three minutes, and bans a URL that keeps failing.
 
 https://pipedrive.readme.io/docs/guide-for-webhooks-v2
 """

@@ -1,9 +1,9 @@
 """Postmark brings a user name and password (HTTP Basic) from the webhook's URL, and signs nothing.
 
-The secret is `user:password`. Bounces and complaints have an id of their own, `$.ID`; for the rest it is made
-of kind, message, recipient and time, of an open or a click with all that is told of it: two links may be clicked in
-one second. Inbound mail has no `RecordType`; its type is Inbound. A 403 ends the
-attempts, which otherwise go on for hours.
+The secret is `user:password`. Bounces and complaints have an id of their own, `$.ID`; for the rest it is made of
+kind, message, recipient and time, and for an open or a click of all that is told of it: two links may be clicked in
+one second. Inbound mail has no `RecordType`; its type is Inbound. A 403 ends the attempts, which otherwise go on for
+hours.
 
 https://postmarkapp.com/developer/webhooks/webhooks-overview
 """

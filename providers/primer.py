@@ -1,6 +1,7 @@
 """Primer signs the body with HMAC-SHA256, in base64, in `X-Signature-Primary`.
 
-While secrets are rotated `X-Signature-Secondary` has a second one; either will do.
+While secrets are rotated `X-Signature-Secondary` has a second one; each header that is there is tried, and one right
+signature is enough.
 
 There is no id that Primer promises (`$.eventId` if it is there), so the body is known by its fingerprint
 without `$.signedAt`, which differs from attempt to attempt. The type is `$.eventType`.
@@ -20,7 +21,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.eventId", "$.date"),
     volatile=_VOLATILE,
     setup_url="https://dashboard.primer.io/developers/webhooks",

@@ -1,8 +1,8 @@
 """Shippo proves nothing by default; on request it signs `<t>.<body>` with HMAC-SHA256, in hex.
 
 A delivery with `Shippo-Auth-Signature` (`t=…,v1=…`) stands or falls by it, any other by a secret at the end of the
-URL, or in its query as Shippo has it (`?token=…`): the same secret opens all. There is no id: event and object are,
-with the time of its change, for a tracker its number and status. `$.test` marks tests.
+URL, or in its query as Shippo has it (`?token=…`): the same secret opens all. There is no id: it is made of the
+event, the object and the time of its change; for a tracker, of its number and status. `$.test` marks tests.
 
 https://docs.goshippo.com/docs/tracking/webhooks/
 """

@@ -1,7 +1,8 @@
 """Statuspage proves nothing: a secret at the end of the URL tells its notifications from others.
 
-Of an incident its latest update and the time of its change are the event, of a component its update. The time at which
-a notification was made is new each time. The type is the incident's status behind `incident.`, or `component_update`.
+An incident is known by its latest update and the time of its change, a component by its update. The time at which a
+notification was made is new on each attempt. The type is the incident's status behind `incident.`, or
+`component_update`.
 
 https://support.atlassian.com/statuspage/docs/enable-webhook-notifications/
 """
@@ -28,7 +29,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$.incident.id + $.incident.incident_updates[0].id + $.incident.updated_at",
         "$.component_update.id",

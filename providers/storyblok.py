@@ -1,7 +1,7 @@
 """Storyblok signs the body with HMAC-SHA1, in hex; the key is the webhook's secret.
 
-There is neither an id nor a time: who publishes a story twice sends the same bytes twice. So the minute of receipt
-is part of the id. Storyblok does not try again, and wants an answer of 2xx within two minutes.
+There is neither an id nor a time: a story that is published twice sends the same bytes twice. So the minute of
+receipt is part of the id. Storyblok does not try again, and wants an answer of 2xx within two minutes.
 
 https://www.storyblok.com/docs/concepts/webhooks
 """

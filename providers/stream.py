@@ -20,7 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "header x-webhook-id", "$.created_at", new_on_retry=("header x-webhook-attempt",)
     ),

@@ -1,8 +1,8 @@
 """HCP Terraform (Terraform Cloud) signs the body with HMAC-SHA512, in hex, if the notification has a token.
 
-There is no id: the notification, the run, what happened to it and when are the event; of a health assessment its
-result is. A new notification is tried out with an event `verification` that names no run, and wants a 200. The account
-is the organization. No retries are documented.
+There is no id: it is made of the notification, the run, what happened to the run and when; for a health assessment,
+of the notification and the assessment's result. A new notification is tried out with an event `verification` that
+names no run, and wants a 200. The account is the organization. No retries are documented.
 
 https://developer.hashicorp.com/terraform/cloud-docs/api-docs/notification-configurations
 """
@@ -29,7 +29,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-tfe-notification-signature", hash="sha512"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$.notification_configuration_id + $.run_id + $.notifications[0].trigger + $.notifications[0].run_updated_at",
         "$.notification_configuration_id + $.trigger + $.details.new_assessment_result.id",

@@ -14,7 +14,7 @@ how many seconds what looks alike is the same event.
 
 challenge is for senders that ask whether there is anybody: "query:name" is sent back as text, "header:Name" as the same
 header, "$.path" as JSON with the same path. A body is such a question if it has a text there and no id (with a
-fingerprint: and nothing else). Anybody gets that answer but who brings a wrong secret; it says nothing that was not
+fingerprint: and nothing else). Anybody but a caller with a wrong secret gets that answer; it says nothing that was not
 asked.
 
 Nothing but the secret is proven: whoever has seen one delivery can send others. What can sign, should.

@@ -1,13 +1,13 @@
 """Twilio signs its URL and the form's fields with HMAC-SHA1, in base64; of JSON only the URL, with the body's hash.
 
 The key is the Auth Token; where `X-Twilio-Webhooks-Signature-Settings` names HMAC_SHA256 it is a shared key. The URL
-is the public one, query included (by GET it has the fields); with and without its port, as in Twilio's SDKs. Of JSON
-it has the hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message, call or
-recording with its status; what a call asks while it is in progress, and what happens in a conference, a stream or a
-transcription of it, is known by its fields. The type is what happened, in the word that one subscribes to
-(`participant-join`, `stream-started`, `recording-completed`), else the status. Event Streams are lists of events with
-ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for them. Names and
-values are signed with nothing between: what comes again with a signature is a repeat, whatever it says.
+is the public one, query included (by GET it has the fields); with and without its port, as in Twilio's SDKs. For JSON
+the query has the body's hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the
+message, call or recording with its status; what a call asks while it is in progress, and what happens in a
+conference, a stream or a transcription of it, is known by its fields. The type is what happened, in the word that one
+subscribes to (`participant-join`, `stream-started`, `recording-completed`), else the status. Event Streams are lists
+of events with ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for them.
+Names and values are signed with nothing between: what comes again with a signature is a repeat, whatever it says.
 
 https://www.twilio.com/docs/usage/webhooks/webhooks-security
 """

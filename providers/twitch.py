@@ -1,9 +1,9 @@
 """Twitch signs `<id><time><body>` with HMAC-SHA256, hex behind `sha256=`, without anything in between.
 
-The id is `Twitch-Eventsub-Message-Id`, signed and the same on every retry; the type is the subscription's, of
-messages that are no notification their own (`revocation`). Only `drop.entitlement.grant` comes in batches, with
-an id for each. A new subscription is probed with a signed challenge, which goes back as it came. The time may
-be ten minutes off. A subscription that fails too often is revoked.
+The id is `Twitch-Eventsub-Message-Id`, signed and the same on every retry; the type is the subscription's, or the
+message's own if it is no notification (`revocation`). Only `drop.entitlement.grant` comes in batches, with an id for
+each. A new subscription is probed with a signed challenge, which goes back as it came. The time may be ten minutes
+off. A subscription that fails too often is revoked.
 
 https://dev.twitch.tv/docs/eventsub/handling-webhook-events/
 """

@@ -2,7 +2,7 @@
 
 Newer integrations call the header `VRF-HMAC-SIGNATURE`. There are no ids: an event is its body. A session may have
 several attempts, each with its `attemptId`; a decision that is changed later comes again with other contents. The
-type is `decision.approved` and its like, of the other webhooks what they are called (`submitted`).
+type is `decision.approved` and its like; for the other webhooks it is their name (`submitted`).
 
 https://devdocs.veriff.com/docs/hmac-authentication-and-endpoint-security
 """
@@ -19,7 +19,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header=("x-hmac-signature", "vrf-hmac-signature")),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "$.verification.attemptId + $.verification.decisionTime",
         "$.time + $.attemptId",

@@ -1,8 +1,8 @@
 """Viber signs the body with HMAC-SHA256, in hex; the key is the bot's authentication token.
 
-There is no id of the event: kind, `message_token` and user are it, since a message that is delivered and seen keeps
-its token. A new URL gets a signed event `webhook`, which wants a 200: the source has to be there before set_webhook
-is called. The answer to `conversation_started`, a welcome, is not sent from here.
+There is no id of the event: it is made of kind, `message_token` and user, since a message that is delivered and seen
+keeps its token. A new URL gets a signed event `webhook`, which wants a 200: the source has to be there before
+set_webhook is called. The answer to `conversation_started`, a welcome, is not sent from here.
 
 https://developers.viber.com/docs/api/rest-bot-api/#callbacks
 """
@@ -20,7 +20,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-viber-content-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no statement of its own is at hand",
+    retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.event + $.message_token"),
     setup_url="https://partners.viber.com/",
 )

@@ -1,9 +1,9 @@
 """Webex signs the body with HMAC-SHA1, in hex.
 
 `$.id` is that of the webhook, not of the event: the event's is made of the resource, what happened, and the
-resource's id, with the time of the change if it tells one. What may happen to one thing more than once without (a
-room that is changed, somebody who joins again, a meeting in a room of its own) is known by its fingerprint and the
-minute of receipt. Webex does not try again, and switches a webhook off after 100 failures in five minutes.
+resource's id, with the time of the change if it tells one. What tells no time and may happen to one thing more than
+once (a room that is changed, somebody who joins again, a meeting in a room of its own) is known by its fingerprint
+and the minute of receipt. Webex does not try again, and switches a webhook off after 100 failures in five minutes.
 
 https://developer.webex.com/docs/webhooks
 """

@@ -2,8 +2,8 @@
 
 The secret is the `hub.secret` of the subscription. A hub asks by GET whether a subscription is wanted: it gets its
 `hub.challenge` back if `hub.topic` is in the option `topics` (a list), or `hub.verify_token` is one of the secrets;
-who asks to end one, or for another topic, gets a 404. Of an Atom feed with one entry (YouTube's have one), the entry
-and the time of its update are the event, or the entry that was deleted; anything else is known by its fingerprint.
+who asks to end one, or for another topic, gets a 404. An Atom feed with one entry (YouTube's have one) is known by
+the entry and the time of its update, or by the entry that was deleted; anything else is known by its fingerprint.
 
 https://www.w3.org/TR/websub/
 """
