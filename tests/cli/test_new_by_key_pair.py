@@ -187,6 +187,32 @@ def test_capture_says_by_what_a_delivery_could_be_signed(scheme, said):
     assert any(line.startswith(said) for line in described(captured(scheme, key)))
 
 
+def test_masked_token_is_no_shared_secret_for_who_has_the_public_key(place, hookonce):
+    key = new_key("ecdsa-sha256")
+    token = Jwt(algorithms=("ES256",), needs=("exp",)).sign(BODY, key, NOW)["authorization"]
+    request = Captured("POST", "/hooks/acme", [("authorization", f"Bearer {token}")], BODY, NOW)
+    masked, names = Masker().masked(request)
+    (place / "order.http").write_bytes(written(masked))
+
+    made = hookonce(
+        "new", "provider", "acme", "--from", "order.http", "--secret", public(key, "ecdsa-sha256")
+    )
+
+    assert described(request, names)[0].endswith("; to have it verified, capture with --keep authorization")
+    assert (made.code, "capture the next delivery with --keep authorization" in made.err) == (1, True)
+    assert not (place / "webhook_providers").exists()
+
+
+def test_new_provider_wants_the_key_and_not_the_name_of_its_file(place, hookonce):
+    (place / "order.http").write_bytes(written(captured(SIGNED[0], new_key("ed25519"))))
+    (place / "acme.pub").write_text("a key")
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", "acme.pub")
+
+    assert (made.code, '--secret "$(cat acme.pub)"' in made.err) == (2, True)
+    assert not (place / "webhook_providers").exists()
+
+
 def test_capture_keeps_a_token_of_this_body_and_masks_one_that_is_a_credential():
     key = new_key("ecdsa-sha256")
     bound = TOKENS[1].sign(BODY, key, NOW)["authorization"]

@@ -6,7 +6,7 @@ tells. A token says by itself how it is signed.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -75,13 +75,18 @@ def key_pair_algorithms(signature: bytes) -> Iterator[tuple[Algorithm, Form]]:
         yield _NUMBERS[size], "numbers"
 
 
-def described(request: Captured) -> list[str]:
-    """Say of each header that looks like a signature, and of a body that is a token, by what it could be signed."""
+def described(request: Captured, masked: Collection[str] = ()) -> list[str]:
+    """Say of each header that looks like a signature, and of a body that is a token, by what it could be signed.
+
+    masked: names of headers whose value is left out of the file
+    """
+    hidden = {name.lower() for name in masked}
     said = []
     for name, value in request.lowered().items():
         text = value[7:] if value[:7].lower() == "bearer " else value
         if token := token_in(text, request.body):
-            said.append(f"header {name} is {_token(token, is_detached='..' in text)}")
+            kept = f"; to have it verified, capture with --keep {name}" if name in hidden else ""
+            said.append(f"header {name} is {_token(token, is_detached='..' in text)}{kept}")
         elif _SIGNATURE.search(name) and (words := _words(value)):
             said.append(f"header {name} holds {words}")
     if token := token_in(request.body.decode("latin-1")):

@@ -155,7 +155,7 @@ def _put(masker: Masker, request: Captured, source: str, output: Path | None, *,
     hidden = f"; masked: {', '.join(what)}" if what else ""
     text = f"captured {masked.method} {masked.target}, {len(masked.body)} bytes{where}{hidden}"
     tell(clean(text))
-    for line in shapes.described(request):
+    for line in shapes.described(request, what):
         tell(clean(line))
 
 

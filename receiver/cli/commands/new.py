@@ -64,6 +64,10 @@ def provider(name: str, places: str | None, source: Path | None, secret: str, ta
         )
     if source is None and (table or secret):
         raise click.UsageError(f"--{'table' if table else 'secret'} needs a captured delivery; add --from")
+    if os.path.isfile(secret):  # noqa: PTH113  Path.is_file raises for a key, too long for a name
+        raise click.UsageError(
+            f'--secret is the name of a file; expected what is in it: --secret "$(cat {secret})"'
+        )
     if table and source:
         click.echo(from_capture.table(slug, source, secret), nl=False)
         return

@@ -83,6 +83,12 @@ def table(name: str, source: Path, secret: str) -> str:
 
 def _known(source: Path, request: http_file.Captured, secret: str) -> Guess:
     known = guess(request, secret)
+    if known and known.scheme == "Token" and is_public_key(secret):
+        place = known.arguments.get("header") or known.arguments.get("query") or "authorization"
+        raise click.ClickException(
+            f"{source} holds no signed token that this public key could verify: {place} is masked; capture the next "
+            f"delivery with --keep {place}"
+        )
     if known is None:
         raise click.ClickException(
             f"nothing in {source} looks like a signature or a masked token; leave out --from and fill the module in, "
