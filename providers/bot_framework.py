@@ -4,8 +4,8 @@ The secret is the bot's app id, which must be the token's `aud`; a key of one's 
 stands for those that would be fetched. Issuer is api.botframework.com, and the token's `serviceurl` must be the
 activity's: only that of the body is covered. Whether a key is endorsed for the channel is not looked at, and tokens
 of the emulator and of skills are refused. The id of an activity is unique in its conversation, and the same on each
-attempt; a message keeps it when it is edited, deleted or restored, so of what is no message the type and the content
-are parts of the event's id.
+attempt; a message keeps it when it is edited, deleted or restored, so for all other activities the type and the
+content are parts of the event's id.
 
 https://learn.microsoft.com/en-us/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 """

@@ -14,7 +14,7 @@ from typing import Any, Final, Unpack
 
 from hookonce.providers import Delivery, Reason, Rejected, kit
 
-scheme = kit.Hmac(header="signature")
+scheme = kit.Hmac(header="signature")  # a field of the body, which `verify` reads
 _DIGITS: Final = 13
 """Of a time in milliseconds, until the year 2286."""
 sign = kit.signature_in_body.sign

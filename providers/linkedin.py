@@ -1,10 +1,10 @@
 """LinkedIn signs `hmacsha256=<body>` with HMAC-SHA256, in hex; the key is the app's client secret.
 
-Some receivers report the same word before the hex in `X-LI-Signature`; it is passed over. The URL is probed every
-two hours by GET with a `challengeCode`, which wants HMAC-SHA256 of it under the same secret: only plain words
-without `=` get that, so no answer is the signature of a delivery. Each notification is an event, known by
-`notificationId`; what has no such list is known by its fingerprint. The type is `$.type`. Retries every five
-minutes for eight hours.
+Some receivers report the same word before the hex in `X-LI-Signature`; it is passed over. The URL is probed every two
+hours by GET with a `challengeCode`, which wants HMAC-SHA256 of it under the same secret: only plain words without `=`
+get that, so no answer is the signature of a delivery. Each notification is an event, known by `notificationId`, and
+is cut out into a body of its own, so `[0]` in a path is that one; what has no such list is known by its fingerprint.
+The type is `$.type`. Retries every five minutes for eight hours.
 
 https://learn.microsoft.com/en-us/linkedin/shared/api-guide/webhook-validation
 """

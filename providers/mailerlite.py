@@ -2,8 +2,9 @@
 
 MailerLite Classic does so in base64, in `X-MailerLite-Signature`, and the key is the API key. There are no ids: an
 event is known by its fingerprint, and as not all of them tell when, by the minute of receipt. A webhook may be set to
-batches, Classic sends nothing else; each of its `events` is one here. The type is `$.type`, or `$.event` of the older
-API. Three tries; MailerLite waits for three seconds.
+batches, Classic sends nothing else; each of its `events` is one here, cut out into a body of its own, so `[0]` in a
+path is that one. The type is `$.type`, or `$.event` of the older API. Three tries; MailerLite waits for three
+seconds.
 
 https://developers.mailerlite.com/docs/webhooks.html
 """

@@ -1,11 +1,11 @@
 """Meta (Facebook, Instagram, WhatsApp, Messenger, Threads) signs the body with HMAC-SHA256, hex behind `sha256=`.
 
-The key is the app secret; `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. One delivery holds up
-to 1000 updates: each message, status or change becomes an event, a delivery of one. Ids: a message's own, a
-status's message and word (`wamid.A:read`), else a digest of entry, time and change; so is that of a deletion,
-which names the message that is gone. The type is the field (`messages`), of Messenger's items what they hold
-(`message`, `postback`). Threads sends one change, without `entry`. The URL is probed by GET with a verify
-token of your choice: name it among the secrets as `verify:<token>`, so that it can't sign. Retries for 36
+The key is the app secret; `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. One delivery holds up to
+1000 updates: each message, status or change is an event and is cut out into a body of its own, so `[0]` in a path is
+that one. Ids: a message's own, a status's message and word (`wamid.A:read`), else a digest of entry, time and change;
+so is that of a deletion, which names the message that is gone. The type is the field (`messages`), of Messenger's
+items what they hold (`message`, `postback`). Threads sends one change, without `entry`. The URL is probed by GET with
+a verify token of your choice: name it among the secrets as `verify:<token>`, so that it can't sign. Retries for 36
 hours, WhatsApp's for a week; twice that has to be remembered.
 
 https://developers.facebook.com/docs/graph-api/webhooks/getting-started

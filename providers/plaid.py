@@ -1,12 +1,12 @@
 """Plaid sends a token (JWT, ES256) in `Plaid-Verification`, with the body's SHA-256 in `request_body_sha256`, in hex.
 
-The secret is `client_id:secret` of the Plaid API, with which the key that the token names is asked for; or
-the key itself, as the API gives it (a JWK) or PEM. The option `environment` is production, or sandbox. All of
-Plaid's customers have the same keys, so act only on items that you know. A token is good for five minutes.
-There is no id, and often no time (`SYNC_UPDATES_AVAILABLE` names the item and no more): the id is made of type, code,
-item, the body's hash and when the token was signed. As a token is good for five minutes and Plaid retries for a day,
-each attempt has one of its own; the first pause is 30 seconds after 10 for the answer, so what was signed within 45
-seconds is one event. Plaid sends JSON with spaces, and the raw body counts.
+The secret is `client_id:secret` of the Plaid API, with which the key that the token names is asked for; or the key
+itself, as the API gives it (a JWK) or PEM. The option `environment` is production, or sandbox. All of Plaid's
+customers have the same keys, so act only on items that you know. A token is good for five minutes. There is no id,
+and often no time (`SYNC_UPDATES_AVAILABLE` names the item and no more): the id is made of type, code, item, the
+body's hash and when the token was signed. As a token is good for five minutes and Plaid retries for a day, each
+attempt has one of its own; the first pause is 30 seconds after 10 for the answer, so what was signed within 45
+seconds is one event. Plaid sends JSON with spaces, and the hash is that of the raw body.
 
 https://plaid.com/docs/api/webhooks/webhook-verification/
 """

@@ -1,9 +1,9 @@
 """QuickBooks signs the body with HMAC-SHA256, in base64, in `intuit-signature`; the key is the verifier token.
 
 Deliveries are batches in one of two shapes, told apart by the body. CloudEvents: a list, each with an id, a type
-(`qbo.invoice.created.v1`) and an account. The older one: `eventNotifications` of several companies, whose
-entities have no ids; theirs is made of company, name, id, operation and time, the type is `Invoice.Create`.
-Each event is a delivery of one. Retries after 20, 30 and 50 minutes.
+(`qbo.invoice.created.v1`) and an account. The older one: `eventNotifications` of several companies, whose entities
+have no ids; theirs is made of company, name, id, operation and time, the type is `Invoice.Create`. Each event is cut
+out into a body of its own, so `[0]` in a path is that one. Retries after 20, 30 and 50 minutes.
 
 https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks
 """

@@ -1,8 +1,8 @@
 """Square signs its URL and the body with HMAC-SHA256, in base64; the key is the signature key as text.
 
-The URL is the one registered with Square, to the letter: scheme, trailing slash and query count. The key looks
-like base64 and is not decoded. `x-square-signature` (SHA-1) is old and never looked at. The id is `$.event_id`,
-the account the merchant. Eleven tries in 24 hours.
+The URL is the one registered with Square, to the letter: scheme, trailing slash and query all matter. The key looks
+like base64 and is not decoded. `x-square-signature` (SHA-1) is old and never looked at. The id is `$.event_id`, the
+account the merchant. Eleven tries in 24 hours.
 
 https://developer.squareup.com/docs/webhooks/step3validate
 """

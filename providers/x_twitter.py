@@ -2,8 +2,9 @@
 
 The URL is probed by GET about every hour with a `crc_token`, which wants HMAC-SHA256 of it under the same secret,
 written like a signature: only one plain word gets that, and no body made of one is an event. Each element of the
-lists `…_events` is an event, a delivery of one; the type is the list's name. One tweet may be news for several
-users, so the id is the user's and the object's, else the fingerprint. Retries are few, if any.
+lists `…_events` is an event and is cut out into a body of its own, so `[0]` in a path is that one. The type is the
+list's name. One tweet may be news for several users, so the id is the user's and the object's, else the fingerprint.
+Retries are few, if any.
 
 https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks
 """
