@@ -37,6 +37,7 @@ SIGNED = [
     Signed(header="x-signature", algorithm="ecdsa-sha256", timestamp=UNNAMED, signed="{timestamp}{body}"),
     Signed(header="x-signature", algorithm="ecdsa-sha384", form="numbers", encoding="hex"),
     Signed(header="x-sign", prefix="v1=", algorithm="ed25519", timestamp=TIME, signed="v1:{timestamp}:{sha256}"),
+    Signed(header="x-proof", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{header:x-message-id}.{body}"),
 ]  # fmt: skip
 TOKENS = [
     Jwt(header="x-signature-jwt", algorithms=("RS256",), body_hash=("sha", "base64"), needs=("exp", "iat")),

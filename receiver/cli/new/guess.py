@@ -238,7 +238,7 @@ def _key_pair_schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any
     known = _algorithms(secret) if secret else ()
     for name in delivery.headers:
         value = delivery.headers[name]
-        if not _SIGNATURE.search(name):
+        if not known and not _SIGNATURE.search(name):
             continue
         for spelled, text in _spellings({"header": name}, value):
             for encoding, raw in bytes_of(text):
@@ -402,12 +402,18 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
     for mark in _BETWEEN:
         parts = ["{timestamp}", "{body}"]
         hashed = ["{timestamp}", "{sha256}"]
-        texts = [parts, parts[::-1], *([name, *parts] for name in ids)]
+        texts = [parts, parts[::-1]]
+        texts += [
+            each
+            for name in ids
+            for time, body in (parts, hashed)
+            for each in ([name, time, body], [time, name, body])
+        ]
         texts += [[version, *each] for version in ("v0", "v1") for each in (parts, hashed)]
-        texts += [["v1", *ids_and_parts] for ids_and_parts in ([name, *parts] for name in ids)]
+        texts += [["v1", name, *parts] for name in ids]
         texts += [
             ["{url}", *parts],
-            ["{timestamp}", "{method}", "{url}", "{body}"],
+            *(["{timestamp}", "{method}", place, "{body}"] for place in ("{url}", "{path}")),
             hashed,
             hashed[::-1],
         ]
