@@ -151,12 +151,17 @@ WHERE event = %s ORDER BY id
 _REPEATS = "SELECT id FROM hookonce.events WHERE repeat_of = %s ORDER BY id LIMIT 100"
 
 
+def _row_as_of_now(connection: psycopg.Connection, event: int) -> EventRow | None:
+    """Return an event's row; what else its transaction reads is as of the same moment."""
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        return cursor.execute(_EVENT, [event]).fetchone()
+
+
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
     """Return everything known of an event as of one moment, opened; None where it is gone."""
     with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-            row = cursor.execute(_EVENT, [event]).fetchone()
+        row = _row_as_of_now(connection, event)
         if row is None:
             return None
         with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
@@ -183,9 +188,7 @@ def detail_as_it_goes_on(connection: psycopg.Connection, event: int, keyring: Ke
     Of each handler only the newest attempt's traceback and lines are read; the body and other events are left out.
     """
     with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-            row = cursor.execute(_EVENT, [event]).fetchone()
+        row = _row_as_of_now(connection, event)
         if row is None:
             return None
         with connection.cursor(row_factory=dict_row) as cursor:
