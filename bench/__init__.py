@@ -1,4 +1,4 @@
-"""What hookonce costs, `python -m bench`.
+"""The benchmark of hookonce: its rates, latencies, CPU and memory, by `python -m bench`.
 
 How it is measured is in docs/reference/measurements.md, what was found in docs/explanation/benchmarks.md.
 

@@ -1,4 +1,4 @@
-"""What a handler may not do with its connection: commit, or leave a child on it; a rollback is a failed attempt.
+"""Keeps a handler from committing its connection, or leaving a child on it; a rollback is a failed attempt.
 
 A rollback is let through: an ORM session does one whenever a flush fails. It costs the attempt and nothing else, so
 nothing more may be done then: it would go to a transaction that nobody gave out. `RolledBack` is raised, and written

@@ -230,7 +230,7 @@ class ErasureRequest(EventIds):
 
 
 class Erased(ResponseModel):
-    """What became of the events that were named, and which of them the ledger does not hold."""
+    """The events that were erased, those left alone, and the ids that the ledger does not hold."""
 
     dry_run: bool
     erased: list[Identifier]

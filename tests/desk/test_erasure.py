@@ -1,4 +1,4 @@
-"""What is known of a person is erased, and the event's id stays."""
+"""Events of a person are erased, and their ids stay."""
 
 import pytest
 

@@ -72,7 +72,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What an attempt logged; of several under one number, since its handler put it off, it is the `nth`.
+    """The log of an attempt; of several under one number, since its handler put it off, it is the `nth`.
 
     `is_unread` says that its lines were not asked for.
     """
@@ -124,7 +124,7 @@ class Panel:
 
     @property
     def log(self) -> Logged | None:
-        """What the attempt logged that its error or its result is of, or one after it."""
+        """The log of the attempt that the run's error or result is of, or of one after it."""
         shown = self.latest.number if self.latest else (self.run.cycle, self.run.attempts)
         return next((each for each in self.logs[:1] if each.number >= shown), None)
 
