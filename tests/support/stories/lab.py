@@ -206,7 +206,8 @@ class Lab:
             return WorkQueue(client).pending()
 
     def drop_rings(self):
-        """Lose every ring that waits."""
+        """Lose every ring that waits, and those that the receiver, which rings after its answers, has yet to send."""
+        self.stop_receiver()
         with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
             client.delete(f"rq:queue:{QUEUE}")
 
