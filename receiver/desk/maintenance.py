@@ -250,7 +250,7 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
     """
     named = named_events(desk, asked.events)
     with desk.connection.transaction(force_rollback=asked.dry_run):
-        done = erasure.erase(desk.connection, named.ids, desk.who)
+        done = erasure.erase(desk.connection, named.ids, desk.who, desk.settings.keyring)
     return Erased(
         dry_run=asked.dry_run,
         erased=list(done.erased),

@@ -9,7 +9,7 @@ import pytest
 from hookonce import GiveUp, RetryLater
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import erasure, partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -190,6 +190,19 @@ def test_page_says_where_the_lines_of_a_batch_went(inbox, keeps_lines):  # noqa:
     (found,) = event_details.detail(inbox.connection, 2, inbox.settings.keyring).logs
 
     assert (found.lines, found.unreadable) == ((), "they went with event 1")
+
+
+@pytest.mark.parametrize("keys", [(), (bytes(32),)], ids=["open", "sealed"])
+def test_lines_of_a_batch_are_erased_with_any_of_its_events(inbox, keys, keeps_lines):  # noqa: ARG001
+    inbox.settings = replace(inbox.settings, keyring=Keyring(keys))
+    on_batches(inbox, telling)
+    store(inbox.connection, [sealed(new_event(name), inbox.settings.keyring) for name in "abc"])
+    inbox.work()
+
+    erasure.erase(inbox.connection, [2], "somebody", inbox.settings.keyring)
+
+    assert inbox.rows("SELECT event FROM hookonce.run_logs") == [(3,)]
+    assert shared_logs(inbox, 3) == [(1, [])]
 
 
 def test_batch_with_an_event_whose_source_keeps_no_bodies_keeps_no_lines(inbox, keeps_lines):  # noqa: ARG001
