@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts import batch_attempt, single
+from hookonce.jobs.attempts import batch_attempt, endings, single
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, EndCutOff
 from hookonce.jobs.attempts.batch_attempt import BatchWork
 from hookonce.jobs.attempts.calls import Call, Calls
@@ -33,6 +32,7 @@ from hookonce.jobs.attempts.transaction_guard import FORKED, RolledBack
 from hookonce.jobs.attempts.work import Following, Transactions, Work, nothing
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import LeaseLost
@@ -108,10 +108,10 @@ class Executor:
         while True:
             self._last = work = self._work(claimed, handler, following)
             try:
-                if self.shared.listener is None:
+                if (listener := self.shared.listener) is None:
                     self._make(work)
                 else:
-                    with work.listened(self.shared.listener):
+                    with listener.attempting(work.runs):
                         self._make(work)
             except _EndFailed:  # nothing was sent of this one, so it is begun anew
                 with self._waiting():
@@ -123,13 +123,15 @@ class Executor:
 
     def _make(self, work: Work) -> None:
         """Begin, call the handler, and end; or fail."""
-        handler, alarm = work.handler, self.alarm
+        handler, alarm, first = work.handler, self.alarm, work.runs[0]
         way = self._ways.get(handler.name) or self._way(handler)
         transactions = way.transactions
-        if self._ending is not None and not (way.may_follow and work.may_follow):
+        if self._ending is not None and not (way.may_follow and _is_light(first)):
             self._hear_ending()
         try:
-            work.note_start()
+            if first.is_alone:  # its death is charged from now on
+                leases.note_start(self.connection.idle_ledger, first)
+            work.has_started = True
             transactions.begin(work)
             given = work.given(transactions.blocks)
             with transactions.open(work, alarm, self._wait if self._ending else None) as transaction:
@@ -184,11 +186,37 @@ class Executor:
         else:
             self.connection.reset()
         if isinstance(error, LeaseLost):
-            if not work.is_ours():
-                work.refused(error)
+            if not leases.are_ours(self.connection.begun, work.runs):
+                self._refuse(work, error)
                 return
             error, said = RolledBack(transactions.rolled_back), transactions.rolled_back
-        work.fail(error, said)
+        self._fail_now(work, error, said)
+
+    def _fail_now(self, work: Work, error: BaseException, said: str | None) -> None:
+        try:
+            work.fail(error, said)
+        except LeaseLost as lost:
+            self._refuse(work, lost)
+
+    def _refuse(self, work: Work, lost: LeaseLost) -> None:
+        """Say, and count for each source, that an attempt could not be ended, since its lease is somebody else's.
+
+        The line names the first event of a batch. Runs of it that are still under our token come back with its lease's
+        end.
+        """
+        runs, names = work.runs, endings.names_of(work.runs[0])
+        if len(runs) > 1:
+            self.shared.claims.drop([runs[0].token])
+            names["events"] = len(runs)
+        log.warning("lease lost: %s", lost, extra=names)
+        self.discard()  # whatever its handler has left there: no end has taken it out
+        try:
+            sources = {run.event.source for run in runs}
+            counters.add(self.connection.begun, {Tally(Kind.REFUSED, source): 1 for source in sources})
+            self.connection.begin().commit()
+        except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
+            log.debug("a lost lease was not counted: %s", type(error).__name__)
+            self.connection.reset()
 
     def _hear_ending(self) -> None:
         """Hear what has become of the end that is on its way, and tell of it. Raises `_EndFailed`."""
@@ -250,7 +278,7 @@ class Executor:
 
         That is one that ends soon: till then nothing is said of the other.
         """
-        if run.is_alone or run.event.body is None or not self.shared.handlers.is_quick(run.handler):
+        if not (_is_light(run) and self.shared.handlers.is_quick(run.handler)):
             return False
         handler = self.shared.handlers.named(run.handler)
         way = self._ways.get(run.handler) or (self._way(handler) if handler else None)
@@ -268,7 +296,7 @@ class Executor:
         """
         work = self._work(claimed, handler)
         work.marking.is_marked = True  # by what that thread is doing now, maybe
-        work.fail(error, str(error))
+        self._fail_now(work, error, str(error))
         work.over()
 
     def give_back(self, claimed: Claimed, cut_off: WorkerEnd | None = None) -> bool:
@@ -293,16 +321,6 @@ class Executor:
     def forget_ending(self) -> None:
         """Wait no longer for what becomes of the end that was on its way."""
         self._ending = self._failure = None
-
-    def count_refused(self, sources: AbstractSet[str]) -> None:
-        """Count an end that was refused, for each of the sources of what was not ended."""
-        self.discard()  # whatever its handler has left there: no end has taken it out
-        try:
-            counters.add(self.connection.begun, {Tally(Kind.REFUSED, source): 1 for source in sources})
-            self.connection.begin().commit()
-        except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
-            log.debug("a lost lease was not counted: %s", type(error).__name__)
-            self.connection.reset()
 
     def call_back(self, failure: FailedAttempt) -> None:
         """Tell whoever wants to hear of failures; nothing that they do harms the run, which has ended."""
@@ -333,3 +351,8 @@ class Executor:
     def backend(self) -> int | None:
         """The process id of the backend that handlers write on, if there is one."""
         return self.transactions.backend
+
+
+def _is_light(run: ClaimedRun) -> bool:
+    """Return whether a run needs nothing of the ledger before its handler is called."""
+    return not run.is_alone and run.event.body is not None

@@ -17,8 +17,7 @@ from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, EndSent
+from hookonce.receiver.ledger.runs.ends import Ended, EndSent
 
 log = logging.getLogger(__name__)
 
@@ -222,13 +221,11 @@ class AttemptConnection:
 
     def send_end(
         self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
+        ended: Ended,
         marking: Marking,
         commit: Commit = USUAL,
     ) -> None:
-        """Send the end of a run as done, and its COMMIT; what becomes of it says `hear_end`. Raises `EndCutOff`.
+        """Send the end of an attempt as done, and its COMMIT; what becomes of it says `hear_end`. Raises `EndCutOff`.
 
         No transaction is begun with it if this one was changed by its handler.
         """
@@ -240,9 +237,7 @@ class AttemptConnection:
         try:
             self._sent = ends.send_end(
                 driver,
-                run,
-                ending,
-                took,
+                ended,
                 chain=chain,
                 xact_id=marking.xact_id,
                 is_session_ours=marking.is_session_ours,
@@ -268,13 +263,6 @@ class AttemptConnection:
                 raise _cut_off(self._driver, error) from error
             if self._is_sent_last:
                 self.begin().commit()
-
-    def end_batch(self, batch: EndedBatch, marking: Marking) -> None:
-        """End all runs of a batch as done, and commit."""
-        transaction = self.begin()
-        self.is_transaction_changed = False
-        ends.end_many(self.ledger, batch, marking.xact_id, asks_for_prepared=marking.may_have_prepared)
-        transaction.commit()
 
     def discard(self) -> None:
         """Close the connection, in whatever state it is; the next attempt opens another."""

@@ -8,20 +8,15 @@ is charged, and each half is tried by itself (`receiver.ledger.runs.batches`). W
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-import psycopg
-
 from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import failure_of
-from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.attempts.single import counting_batch, event_of, leave, log_end
+from hookonce.jobs.attempts.single import after_success, event_of, leave, log_end, took_since
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.work import Blocks, Host, Marks, Transaction
+from hookonce.jobs.attempts.work import Blocks, Host, Transaction
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.failures.issues import issue_of
@@ -31,7 +26,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
@@ -79,16 +74,6 @@ class BatchWork:
         """The runs, in the order in which they became due."""
         return self._batch.runs
 
-    may_follow = False
-
-    def listened(self, listener: Listener) -> AbstractContextManager[object]:
-        """Have listeners hear of it."""
-        return listener.attempting_batch(self.runs)
-
-    def note_start(self) -> None:
-        """Write nothing: a batch is halved, and not charged."""
-        self.has_started = True
-
     def given(self, blocks: Blocks | None) -> object:
         """Return the events. Raises `_Unreadable`, which names all that have no body."""
         self._lines = log_capture.begin()
@@ -103,10 +88,6 @@ class BatchWork:
             raise _Unreadable(errors)
         return events
 
-    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
-        """Mark all runs in their handler's transaction."""
-        return by.mark_batch(cursor, self.runs)
-
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned, for each run."""
         self._warn_of_list(returned)
@@ -114,36 +95,17 @@ class BatchWork:
 
     def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
         """End all runs as done, each with its result, and commit."""
-        seal = self._host.shared.sealing.result
-        done = self._logged(
-            [
-                seal(run, AttemptResult(RunStatus.DONE, result))
-                for run, result in zip(self.runs, results, strict=True)
-            ]
-        )
-        also = counting_batch(
-            self.handler.name, len(done), self._host.shared.failure_rows.after_success(self.handler.name)
-        )
-        took = timedelta(seconds=time.monotonic() - self._began)
-        transaction.end_batch(EndedBatch(self.runs, done, took, also))
+        shared = self._host.shared
+        done = [
+            shared.sealing.result(run, AttemptResult(RunStatus.DONE, result))
+            for run, result in zip(self.runs, results, strict=True)
+        ]
+        also = after_success(shared, self.handler, len(done))
+        transaction.end(Ended(self.runs, self._logged(done), took_since(self._began), also))
 
     def tell_end(self) -> None:
         """Tell of it."""
         self._report(RunStatus.DONE, len(self.runs))
-
-    def is_ours(self) -> bool:
-        """Return whether all runs are still under their token."""
-        return batches.is_ours(self._host.connection.begun, self._batch)
-
-    def refused(self, lost: LeaseLost) -> None:
-        """Say, and count, that it could not be ended; the line names the first of its events.
-
-        What of it is still under our token comes back with the end of its lease.
-        """
-        self._host.shared.claims.drop([self._batch.token])
-        names = {**endings.names_of(self.runs[0]), "events": len(self.runs)}
-        log.warning("lease lost: %s", lost, extra=names)
-        self._host.count_refused(self._sources)
 
     def fail(self, error: BaseException, said: str | None) -> None:  # noqa: ARG002  one run's
         """Take it apart: each half is tried by itself, unless the error says what is to become of which event."""
@@ -171,8 +133,7 @@ class BatchWork:
             leave(self._host, self.runs)
             return
         if found is Apart.LOST:
-            self.refused(ends.lost_batch(self.runs))
-            return
+            raise ends.lost(self.runs)
         if found is Apart.COMMITTED:
             self._host.discard()  # whatever else it did there
             outcome = _Outcome(verdicts={run.event.id: (committed, error) for run in self.runs})
@@ -183,16 +144,9 @@ class BatchWork:
         """Let go of the runs."""
         self._host.shared.claims.over(self.runs)
 
-    @property
-    def _sources(self) -> AbstractSet[str]:
-        return {run.event.source for run in self.runs}
-
-    def _logged(self, ends_of_runs: Sequence[AttemptResult]) -> Sequence[AttemptResult]:
+    def _logged(self, results: Sequence[AttemptResult]) -> Sequence[AttemptResult]:
         """Add what the handler has written."""
-        if self._lines is None:
-            return ends_of_runs
-        log_capture.end()
-        return self._host.shared.sealing.batch_logs(self.runs, ends_of_runs, self._lines)
+        return self._host.shared.sealing.logs(self.runs, results, self._lines)
 
     def _outcome(self, error: BaseException) -> _Outcome:
         """Say what is to become of a batch by what its handler raised: of some of its events, or of all alike."""
@@ -236,8 +190,8 @@ class BatchWork:
         if (listener := self._host.shared.listener) is not None:
             listener.ended_batch(status, has_failed=error is not None)
         said: dict[str, object] = {"handler": self.handler.name, "events": events, "status": status}
-        if len(self._sources) == 1:
-            said |= {"source": next(iter(self._sources))}
+        if len(sources := {run.event.source for run in self.runs}) == 1:
+            said |= {"source": sources.pop()}
         if error is not None:
             log.warning("a batch failed, each half is tried by itself: %s", whereabouts(error), extra=said)
         elif events:

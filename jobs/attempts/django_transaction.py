@@ -22,6 +22,7 @@ from psycopg.rows import tuple_row
 
 from hookonce.jobs.attempts.attempt_connection import (
     THROWN_AWAY,
+    USUAL,
     AttemptConnection,
     Commit,
     EndCutOff,
@@ -41,8 +42,7 @@ from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.runs import ends, ends_by_function
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, EndedBatch
+from hookonce.receiver.ledger.runs.ends import Also, Ended
 
 log = logging.getLogger(__name__)
 
@@ -214,12 +214,12 @@ class _Opened:
 
     def begin(self) -> None:
         """Begin the transaction on the server, with the level that was declared, and mark it."""
-        work, marking, isolation = self._work, self._work.marking, self._work.handler.isolation
+        marking, isolation = self._work.marking, self._work.handler.isolation
         with self._owner.cursor(self._database) as cursor:
             if isolation:
                 cursor.execute(set_isolation(isolation))
             marking.is_marked = True
-            marking.xact_id = work.mark(cursor, self._owner.ends)
+            marking.xact_id = self._owner.ends.mark(cursor, self._work.runs)
 
     @contextmanager
     def lent(self) -> Iterator[BaseDatabaseWrapper]:
@@ -238,29 +238,12 @@ class _Opened:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
 
-    def end(
-        self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
-        commit: Commit,  # noqa: ARG002  the port's
-    ) -> None:
-        """End the run, as the last statement of the transaction, which Django commits."""
-        with self._ending(ending.also) as cursor:
-            self._owner.ends.end_within(cursor, run, ending, took, self._work.marking.xact_id)
-
-    def end_batch(self, batch: EndedBatch) -> None:
-        """End all runs of a batch, as `end` does one."""
-        with self._ending(batch.also) as cursor:
-            self._owner.ends.end_many_within(cursor, batch, self._work.marking.xact_id)
-
-    @contextmanager
-    def _ending(self, also: Also | None) -> Iterator[psycopg.Cursor[Any]]:
-        """Give a cursor for the last statements of the transaction."""
-        self.also, self._is_ending = also, True
+    def end(self, ended: Ended, commit: Commit = USUAL) -> None:  # noqa: ARG002  the port's
+        """End the attempt, by the last statements of the transaction, which Django commits."""
+        self.also, self._is_ending = ended.also, True
         self._has_prepared = self._owner.take_out(self._database)
         with self._owner.cursor(self._database) as cursor:
-            yield cursor
+            self._owner.ends.end_within(cursor, ended, self._work.marking.xact_id)
 
     @property
     def is_cut_off(self) -> bool:

@@ -5,23 +5,20 @@ The end is written and committed in one round trip, which begins the next run's 
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from functools import partial
 from typing import Any, Self
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.time_limit import TimeLimit
-from hookonce.jobs.attempts.transaction_guard import (
-    ROLLED_BACK,
-    TransactionGuard,
-)
+from hookonce.jobs.attempts.transaction_guard import ROLLED_BACK, TransactionGuard
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch
+from hookonce.receiver.ledger.runs import ends
+from hookonce.receiver.ledger.runs.ends import Ended
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 
@@ -72,7 +69,7 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         """Guard the transaction that was begun."""
         connection, driver = self.connection.given()
         self._guard = work.marking = TransactionGuard(
-            connection, driver, self.connection, work.mark, wait=wait
+            connection, driver, self.connection, partial(ends.mark, runs=work.runs), wait=wait
         )
         return self
 
@@ -91,16 +88,12 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         self._guard.require_open()
         require_at_rest(self._guard.driver)
 
-    def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
-        """End a run as done and commit, in one round trip."""
-        connection, guard = self.connection, self._guard
-        connection.send_end(run, ending, took, guard, commit)
+    def end(self, ended: Ended, commit: Commit = USUAL) -> None:
+        """End an attempt as done and commit, in one round trip."""
+        connection = self.connection
+        connection.send_end(ended, self._guard, commit)
         if not (commit.may_be_heard_later and connection.is_chained) or connection.is_session_changed:
             connection.hear_end()
-
-    def end_batch(self, batch: EndedBatch) -> None:
-        """End all runs of a batch as done and commit."""
-        self.connection.end_batch(batch, self._guard)
 
     @property
     def backend(self) -> int | None:

@@ -8,13 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
 from types import TracebackType
 from typing import NoReturn
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -30,7 +29,7 @@ from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch
+from hookonce.receiver.ledger.runs.ends import Ended
 from hookonce.receiver.ledger.runs.marks import Marked
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
@@ -170,21 +169,12 @@ class LongTransactions:
     def require_open(self) -> None:
         """There is nothing that could not be committed."""
 
-    def end(
-        self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        took: timedelta,
-        commit: Commit,  # noqa: ARG002  the port's
-    ) -> None:
+    def end(self, ended: Ended, commit: Commit = USUAL) -> None:  # noqa: ARG002  the port's
         """End a run as done and commit, once none of its transactions goes on."""
+        (run,) = ended.runs
         lock(self._connection, run)
-        self._connection.send_end(run, ending, took, Marking())
+        self._connection.send_end(ended, Marking())
         self._connection.hear_end()
-
-    def end_batch(self, batch: EndedBatch) -> None:
-        """Never called: such a handler takes no batches."""
-        raise NotImplementedError
 
     @property
     def backend(self) -> int | None:
@@ -200,5 +190,5 @@ def lock(connection: AttemptConnection, run: ClaimedRun) -> bool:
 
     Raises `marks.Kept` where nothing ends a transaction of its that goes on.
     """
-    marked = Marked.of(run.key)
+    marked = Marked.of([run])
     return marks.patiently(lambda: marks.ask(connection.begun, marked), connection.rolled_back, [marked.key])

@@ -27,6 +27,7 @@ from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
+from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import Lines
 
 OURS = (
@@ -89,14 +90,16 @@ class Sealing:
             return ending
         return replace(ending, traceback=sealed, key_id=key)
 
-    def logs(self, run: ClaimedRun, ending: AttemptResult, lines: Lines) -> AttemptResult:
-        """Add what the handler wrote, masked; nothing of an event whose source keeps no bodies."""
-        return self.batch_logs([run], [ending], lines)[0]
-
-    def batch_logs(
-        self, runs: Sequence[ClaimedRun], endings: Sequence[AttemptResult], lines: Lines
+    def logs(
+        self, runs: Sequence[ClaimedRun], endings: Sequence[AttemptResult], lines: Lines | None
     ) -> list[AttemptResult]:
-        """Do so for a batch: its first event, by number, keeps the lines, and each other which that is."""
+        """Add what the handler wrote until now, masked; nothing of an event whose source keeps no bodies.
+
+        Of a batch the first event, by number, keeps the lines, and each other which that is.
+        """
+        if lines is None:
+            return [*endings]
+        log_capture.end()
         found, left_out = lines.taken(self._cleaned)
         if not found or not all(run.event.keep_body for run in runs):
             return [*endings]

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -14,10 +13,10 @@ import psycopg
 from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.attempt_connection import Commit
 from hookonce.jobs.attempts.failure_callbacks import failure_of
-from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.long_run import lock
+from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.work import Blocks, Following, Host, Marks, Transaction
+from hookonce.jobs.attempts.work import Blocks, Following, Host, Transaction
 from hookonce.jobs.event import ReceivedEvent, received
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import steps_of
@@ -25,7 +24,7 @@ from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import ends, failed_attempts, leases, marks, takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, Ended
 from hookonce.receiver.ledger.runs.marks import Kept, Marked
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
@@ -76,30 +75,11 @@ class SingleRun:
         """The run."""
         return [self.run]
 
-    @property
-    def may_follow(self) -> bool:
-        """Whether its handler may be called while the end of another attempt is on its way."""
-        return not self.run.is_alone and self.run.event.body is not None
-
-    def listened(self, listener: Listener) -> AbstractContextManager[object]:
-        """Have listeners hear of it."""
-        return listener.attempting(self.run)
-
-    def note_start(self) -> None:
-        """Write down that a suspect's handler is about to be called, so that its death is charged."""
-        if self.run.is_alone:
-            leases.note_start(self._host.connection.idle_ledger, self.run)
-        self.has_started = True
-
     def given(self, blocks: Blocks | None) -> object:
         """Return the event; for a handler of batches a list of it."""
         self._lines = log_capture.begin()
         self._event = event_of(self._host, self.run, self.handler, blocks)
         return [self._event] if self.handler.batch else self._event
-
-    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
-        """Mark the attempt in its handler's transaction."""
-        return by.mark(cursor, self.run)
 
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned."""
@@ -111,7 +91,7 @@ class SingleRun:
         has_steps = self._event is not None and self._event.has_steps
         if has_steps and self._event is not None:
             self._event.require_steps_ended()
-        also = self._after_success()
+        also = after_success(shared, handler, 1)
         (result,) = results
         if result is not None or also is not None:
             self._ending = AttemptResult(RunStatus.DONE, result, also=also)
@@ -124,12 +104,8 @@ class SingleRun:
                 self._ticket = train.ticket()
                 if may_be_heard_later and self._ticket is not None:
                     train.expect()
-        transaction.end(
-            run,
-            self._logged(shared.sealing.result(run, self._ending)),
-            self._took(),
-            Commit(following is not None, self._ticket is None, may_be_heard_later),
-        )
+        commit = Commit(following is not None, self._ticket is None, may_be_heard_later)
+        transaction.end(self._ended(shared.sealing.result(run, self._ending)), commit)
 
     def tell_end(self) -> None:
         """Tell of it now, or with the flush."""
@@ -137,15 +113,6 @@ class SingleRun:
             self._tell()
         elif (train := self._host.shared.train) is not None:
             train.board(self._ticket, self.run, self._tell_flushed)
-
-    def is_ours(self) -> bool:
-        """Return whether the run is still under its token."""
-        return leases.is_ours(self._host.connection.begun, self.run)
-
-    def refused(self, lost: LeaseLost) -> None:
-        """Say, and count, that it could not be ended, since its lease is somebody else's."""
-        log.warning("lease lost: %s", lost, extra=endings.names_of(self.run))
-        self._host.count_refused({self.run.event.source})
 
     def fail(self, error: BaseException, said: str | None) -> None:
         """End it as its error says: tried again, or dead."""
@@ -159,18 +126,15 @@ class SingleRun:
             if run.is_trial and ending.also is not None:
                 ending = endings.of_trial(run, self.handler, ending)
         try:
-            has_committed = self.marking.is_marked and self._has_committed()
+            # The answer holds until our transaction ends the run: what is still on its way then finds it ended.
+            has_committed = self.marking.is_marked and lock(self._host.connection, run)
         except Kept:
             leave(self._host, [self.run])
             return
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
-        ending = self._logged(sealing.traceback(run, ending, error))
-        try:
-            status = self._write_failure(ending, has_committed=has_committed)
-        except LeaseLost as lost:
-            self.refused(lost)
-            return
+        (ending,) = sealing.logs([run], [sealing.traceback(run, ending, error)], self._lines)
+        status = self._write_failure(ending, has_committed=has_committed)
         reach("failure.committed")
         self._host.connection.clean()
         rows.say_if_opened(ending.also)
@@ -194,45 +158,27 @@ class SingleRun:
         is_special = self.handler.batch or run.is_alone or run.event.provider == COMMAND
         return run.event.keep_body and not has_more and not is_special
 
-    def _logged(self, ending: AttemptResult) -> AttemptResult:
-        """Add what the handler has written."""
-        if self._lines is None:
-            return ending
-        log_capture.end()
-        return self._host.shared.sealing.logs(self.run, ending, self._lines)
-
-    def _after_success(self) -> Also | None:
-        """Return what is written with the end of an attempt that succeeds."""
-        also = self._host.shared.failure_rows.after_success(self.handler.name)
-        return counting_batch(self.handler.name, 1, also) if self.handler.batch else also
-
-    def _took(self) -> timedelta:
-        return timedelta(seconds=time.monotonic() - self._began)
-
-    def _has_committed(self) -> bool:
-        """Return whether the handler has committed its attempt by itself; the answer holds until the run is ended.
-
-        So the run is locked in our transaction, which ends it: what is still on its way then finds it ended. Raises
-        `marks.Kept` where nothing ends what is on its way.
-        """
-        return lock(self._host.connection, self.run)
+    def _ended(self, result: AttemptResult) -> Ended:
+        """Return its end as done, with what the handler has written."""
+        results = self._host.shared.sealing.logs([self.run], [result], self._lines)
+        return Ended([self.run], results, took_since(self._began), result.also)
 
     def _write_failure(self, ending: AttemptResult, *, has_committed: bool) -> RunStatus:
         """End an attempt that did not succeed, and commit; return what its run is now. Raises `LeaseLost`."""
         connection = self._host.connection
         if ending.status == RunStatus.DONE:  # a refused command
             sealed = self._host.shared.sealing.result(self.run, ending)
-            connection.send_end(self.run, sealed, self._took(), self.marking.unmarked())
+            connection.send_end(self._ended(sealed), self.marking.unmarked())
             connection.hear_end()
             return ending.status
         ledger, transaction = connection.begun, connection.begin()
-        found = failed_attempts.fail(ledger, [self.run], [ending], self._took())
+        found = failed_attempts.fail(ledger, [self.run], [ending], took_since(self._began))
         if not found:
-            raise ends.lost(self.run)
+            raise ends.lost([self.run])
         if ending.also is not None:
             ending.also(ledger)
         if has_committed:
-            marks.delete(ledger, Marked.of(self.run.key))
+            ledger.execute(*marks.deletion(Marked.of([self.run])))
         connection.take_out(asks_for_prepared=self.marking.may_have_prepared)
         reach("failure.ended")
         transaction.commit()
@@ -286,6 +232,17 @@ def leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
         "a handler's transaction is prepared, or at its COMMIT: its run stays as it is until that has ended",
         extra=endings.names_of(runs[0]),
     )
+
+
+def took_since(began: float) -> timedelta:
+    """Return how long an attempt took that began then, by the monotonic clock."""
+    return timedelta(seconds=time.monotonic() - began)
+
+
+def after_success(shared: Shared, handler: Handler, events: int) -> Also | None:
+    """Return what is written with the end of an attempt that succeeds."""
+    also = shared.failure_rows.after_success(handler.name)
+    return counting_batch(handler.name, events, also) if handler.batch else also
 
 
 def counting_batch(handler: str, events: int, also: Also | None) -> Also:

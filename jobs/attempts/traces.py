@@ -56,9 +56,12 @@ class Traces(Listener):
     def __init__(self) -> None:
         self._spans: dict[Attempt, Span] = {}
 
-    @contextmanager
-    def attempting(self, run: ClaimedRun) -> Iterator[None]:
+    def attempting(self, runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:
         """Have the attempt's span be the current one."""
+        return self._attempting(runs[0]) if len(runs) == 1 else _attempting_batch(runs)
+
+    @contextmanager
+    def _attempting(self, run: ClaimedRun) -> Iterator[None]:
         parent = parent_of(run.event.traceparent)
         span = self._spans[run.key] = tracer().start_span(
             f"run {run.handler}",
@@ -91,23 +94,24 @@ class Traces(Listener):
         if (span := self._spans.pop(run.key, None)) is not None:
             span.end()
 
-    def attempting_batch(self, runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:
-        """Have the batch's span be the current one: in the trace of the delivery that came first, with links to all."""
-        traces = dict.fromkeys(run.event.traceparent for run in runs if run.event.traceparent)
-        parents = [parent for parent in map(parent_of, traces) if parent is not None]
-        first, *others = parents or [trace.INVALID_SPAN_CONTEXT]
-        return tracer().start_as_current_span(
-            f"batch {runs[0].handler}",
-            context=trace.set_span_in_context(NonRecordingSpan(first)),
-            kind=SpanKind.CONSUMER,
-            links=[Link(other) for other in others[:MAX_LINKS]],
-            attributes={"hookonce.handler": runs[0].handler, "hookonce.events": len(runs)},
-            record_exception=False,
-        )
-
     def ended_batch(self, status: RunStatus, *, has_failed: bool) -> None:
         """Say in the span what became of the batch."""
         span = trace.get_current_span()
         span.set_attribute("hookonce.status", status)
         if has_failed:
             span.set_status(StatusCode.ERROR)
+
+
+def _attempting_batch(runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:
+    """Have one span for a batch: in the trace of the delivery that came first, with links to all."""
+    traces = dict.fromkeys(run.event.traceparent for run in runs if run.event.traceparent)
+    parents = [parent for parent in map(parent_of, traces) if parent is not None]
+    first, *others = parents or [trace.INVALID_SPAN_CONTEXT]
+    return tracer().start_as_current_span(
+        f"batch {runs[0].handler}",
+        context=trace.set_span_in_context(NonRecordingSpan(first)),
+        kind=SpanKind.CONSUMER,
+        links=[Link(other) for other in others[:MAX_LINKS]],
+        attributes={"hookonce.handler": runs[0].handler, "hookonce.events": len(runs)},
+        record_exception=False,
+    )

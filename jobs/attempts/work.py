@@ -5,25 +5,20 @@ writes in: SQLAlchemy's transaction, Django's, or none that stays open.
 """
 
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any, Protocol
 
-import psycopg
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
 from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
-from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.handlers import Handler
-from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult, EndedBatch, LeaseLost
+from hookonce.receiver.ledger.runs.ends import Ended
 
 Following = Callable[[], ClaimedRun | None]
 """Takes the run that follows at once, if one does."""
@@ -45,21 +40,8 @@ class Host(Protocol):
     def may_follow(self, run: ClaimedRun) -> bool:
         """Return whether a run's handler may be called while the end of another attempt is on its way."""
 
-    def count_refused(self, sources: AbstractSet[str]) -> None:
-        """Count an end that was refused."""
-
     def discard(self) -> None:
         """Close the connections."""
-
-
-class Marks(Protocol):
-    """The module whose statements mark attempts: `ends`, or `ends_by_function`."""
-
-    def mark(self, cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
-        """Mark a run; return the transaction's id."""
-
-    def mark_batch(self, cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun]) -> str:
-        """Mark the runs of a batch; return the transaction's id."""
 
 
 class Transaction(Protocol):
@@ -74,11 +56,8 @@ class Transaction(Protocol):
     def require_open(self) -> None:
         """Raise `RolledBack` or `RuntimeError` where what the handler has left can't be committed any more."""
 
-    def end(self, run: ClaimedRun, ending: AttemptResult, took: timedelta, commit: Commit) -> None:
-        """End a run as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
-
-    def end_batch(self, batch: EndedBatch) -> None:
-        """End all runs of a batch as done and commit. Raises as `end` does."""
+    def end(self, ended: Ended, commit: Commit = USUAL) -> None:
+        """End an attempt as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
 
 
 class Work(Protocol):
@@ -96,21 +75,8 @@ class Work(Protocol):
     def runs(self) -> Sequence[ClaimedRun]:
         """What was claimed."""
 
-    @property
-    def may_follow(self) -> bool:
-        """Whether its handler may be called while the end of another attempt is on its way."""
-
-    def listened(self, listener: Listener) -> AbstractContextManager[object]:
-        """Have listeners hear of the attempt, as long as the block lasts."""
-
-    def note_start(self) -> None:
-        """Write down that the handler is about to be called, where a start is charged."""
-
     def given(self, blocks: Blocks | None) -> object:
         """Return what the handler is given. Raises `BodyDropped` and `CannotDecrypt`, or what stands for several."""
-
-    def mark(self, cursor: psycopg.Cursor[Any], by: Marks = ends) -> str:
-        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`."""
 
     def results(self, returned: object) -> Sequence[Any]:
         """Return what is kept of what the handler returned, for each run. Raises `TypeError` for no JSON."""
@@ -121,16 +87,10 @@ class Work(Protocol):
     def tell_end(self) -> None:
         """Tell of an end that is committed, once it is durable."""
 
-    def is_ours(self) -> bool:
-        """Return whether it is still under its token."""
-
-    def refused(self, lost: LeaseLost) -> None:
-        """Say, and count, that it could not be ended, since its lease is somebody else's."""
-
     def fail(self, error: BaseException, said: str | None) -> None:
         """End it as failed, its writes being rolled back; dead, should they be committed after all.
 
-        `said` is what is kept of the error, where that is not told by the error alone.
+        `said` is what is kept of the error, where that is not told by the error alone. Raises `LeaseLost`.
         """
 
     def over(self) -> None:

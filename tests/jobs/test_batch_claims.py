@@ -21,7 +21,7 @@ def take_all(inbox, handler="handler", cursor=None):
         return 0
     inbox.connection.execute("BEGIN")
     done = [AttemptResult(RunStatus.DONE)] * len(batch.runs)
-    ends.end_many(inbox.connection, ends.EndedBatch(batch.runs, done, NO_TIME))
+    ends.send_end(inbox.connection, ends.Ended(batch.runs, done, NO_TIME)).hear()
     return len(batch.runs)
 
 

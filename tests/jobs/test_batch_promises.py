@@ -197,10 +197,10 @@ def keeps_all_bodies():
 
 
 def leaves_the_breaker_as_it_is():
-    def end_many(connection, batch, *marked, **named):
-        right(connection, batch._replace(also=None), *marked, **named)
+    def send_end(connection, ended, **named):
+        return right(connection, ended._replace(also=None), **named)
 
-    right = replace(ends, "end_many", end_many)
+    right = replace(ends, "send_end", send_end)
 
 
 def believes_whatever_is_named():

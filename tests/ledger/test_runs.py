@@ -10,7 +10,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.event_details import RunRow
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, ignored, leases, takeover
 from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
@@ -287,7 +287,7 @@ def test_claim_that_is_renewed_is_not_taken_over(connection, stored):
     assert leases.renew(connection, [run.token]) == {run.token}
 
     assert takeover.take_over(connection) == 0
-    assert leases.is_ours(connection, run)
+    assert leases.are_ours(connection, [run])
 
 
 def test_claim_that_was_taken_over_is_not_renewed(connection, stored):
@@ -305,7 +305,7 @@ def test_release_leaves_what_another_has_taken_meanwhile(connection, stored):
     (fresh,) = claim(connection, "h").runs
 
     assert leases.release(connection, stale) == []
-    assert leases.is_ours(connection, fresh)
+    assert leases.are_ours(connection, [fresh])
 
 
 def test_release_makes_unstarted_runs_due_again_uncharged(connection, stored):
@@ -317,7 +317,7 @@ def test_release_makes_unstarted_runs_due_again_uncharged(connection, stored):
     assert released == [run.event.id for run in rest]
     assert [run.event.event_id for run in claim(connection, "h").runs] == ["b", "c"]
     assert state(connection)[0] == ("a", "running", "h", "running", 1)
-    assert leases.is_ours(connection, started)
+    assert leases.are_ours(connection, [started])
 
 
 def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
@@ -346,7 +346,7 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
     connection.execute("BEGIN")
     connection.execute("UPDATE hookonce.events SET account = 'an effect'")
     with pytest.raises(LeaseLost):
-        ends.send_end(connection, stale, DONE, NO_TIME).hear()
+        ends.send_end(connection, Ended([stale], [DONE], NO_TIME)).hear()
     connection.execute("ROLLBACK")
 
     assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
@@ -367,7 +367,7 @@ def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, s
     connection.execute("BEGIN")
     connection.execute("INSERT INTO effects VALUES (0)")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        ends.send_end(connection, run, DONE, NO_TIME).hear()
+        ends.send_end(connection, Ended([run], [DONE], NO_TIME)).hear()
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
@@ -375,7 +375,7 @@ def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
     (run,) = claim(connection, "h").runs
 
     connection.execute("BEGIN")
-    ends.send_end(connection, run, DONE, NO_TIME, chain=True).hear()
+    ends.send_end(connection, Ended([run], [DONE], NO_TIME), chain=True).hear()
 
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.execute("ROLLBACK")

@@ -179,7 +179,7 @@ def test_suspect_that_is_given_back_is_not_charged(connection):
 def test_suspect_that_has_committed_by_itself_is_dead_and_not_given_back(connection):
     run = claim_suspect(connection)
     with connection.transaction(), psycopg.ClientCursor(connection) as cursor:
-        ends.mark(cursor, run)
+        ends.mark(cursor, [run])
 
     assert not takeover.give_back(connection, run.token)
 

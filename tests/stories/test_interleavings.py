@@ -75,7 +75,7 @@ class Ledger:
     def begin_marked(self, session, run):
         """Do as a handler does that is about to commit by itself."""
         cursor = session.cursor()
-        ends.mark(cursor, run)
+        ends.mark(cursor, [run])
         cursor.execute("INSERT INTO effects VALUES (%s)", [run.event.id])
 
     def waits(self, count=1):

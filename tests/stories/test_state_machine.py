@@ -39,7 +39,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.runs import leases, takeover
-from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.stats import totals
 from tests.support import claiming, status_moves
@@ -394,7 +394,8 @@ class Inbox(RuleBasedStateMachine):
             self.world.database.execute(
                 "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
             )
-            claiming.ends.send_end(self.world.database, claim, AttemptResult("done"), timedelta(0)).hear()
+            ended = Ended([claim], [AttemptResult("done")], timedelta(0))
+            claiming.ends.send_end(self.world.database, ended).hear()
         except LeaseLost:
             self.world.database.execute("ROLLBACK")
             assert not is_ours

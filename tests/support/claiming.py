@@ -5,6 +5,7 @@ from datetime import timedelta
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.receiver.ledger.runs import batch_claims, claims, ends, failed_attempts, leases
 from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
+from hookonce.receiver.ledger.runs.ends import Ended
 
 NO_TIME = timedelta(0)
 
@@ -28,7 +29,7 @@ def end(connection, run, result):
     """End an attempt, committed."""
     if result.status == "done":
         connection.execute("BEGIN")
-        ends.send_end(connection, run, result, NO_TIME).hear()
+        ends.send_end(connection, Ended([run], [result], NO_TIME)).hear()
         return
     with connection.transaction():
         failed_attempts.fail(connection, [run], [result])

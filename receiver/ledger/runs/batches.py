@@ -16,7 +16,6 @@ from enum import Enum, auto
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -40,10 +39,6 @@ class ClaimedBatch:
 
 
 _TAKE_BACK = "DELETE FROM hookonce.claims WHERE token = %s RETURNING token"
-_COUNT_OURS = """
-SELECT count(*) FROM unnest(%b::bigint[], %b::smallint[]) AS t (event, n)
-JOIN hookonce.queue q ON q.event = t.event AND q.n = t.n WHERE q.token = %s
-"""
 
 
 class Apart(Enum):
@@ -73,7 +68,7 @@ def take_apart(  # noqa: PLR0913  by keyword
     of its runs, in their order.
     """
     found: list[object] = []
-    marked = Marked.of_batch(batch.runs)
+    marked = Marked.of(batch.runs)
 
     def take_back() -> None:
         found[:] = [connection.execute(_TAKE_BACK, [batch.token]).fetchone()]
@@ -82,7 +77,7 @@ def take_apart(  # noqa: PLR0913  by keyword
         if found == [None]:
             return Apart.LOST
         if has_committed and committed is not None:
-            marks.delete(connection, marked)
+            connection.execute(*marks.deletion(marked))
             failed_attempts.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
         else:
             known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
@@ -98,11 +93,3 @@ def take_apart(  # noqa: PLR0913  by keyword
     with connection.transaction():
         take_back()
         return write(False)  # noqa: FBT003  the same function for both
-
-
-def is_ours(connection: psycopg.Connection, batch: ClaimedBatch) -> bool:
-    """Return whether all runs of a batch are still under its token."""
-    events = array("bigint", [run.event.id for run in batch.runs])
-    places = array("smallint", [run.n for run in batch.runs])
-    row = connection.execute(_COUNT_OURS, [events, places, batch.token]).fetchone()
-    return row is not None and row[0] == len(batch.runs)

@@ -29,6 +29,7 @@ from hookonce.receiver.ledger.database.round_trip import (
 )
 from hookonce.receiver.ledger.runs import claimed, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.marks import Marked
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.issues import Issue
 
@@ -70,8 +71,8 @@ class AttemptResult:
     issue: Issue | None = None
 
 
-class EndedBatch(NamedTuple):
-    """The runs of a batch that all ended as done, each with its result; `also` is done with that."""
+class Ended(NamedTuple):
+    """The runs of one attempt, one or a batch, that all ended as done, each with its result; `also` goes with that."""
 
     runs: Sequence[ClaimedRun]
     results: Sequence[AttemptResult]
@@ -181,11 +182,9 @@ class EndSent:
             use_up(self._connection)
 
 
-def send_end(  # noqa: PLR0913  the last six by keyword
+def send_end(  # noqa: PLR0913  the last five by keyword
     connection: psycopg.Connection[Any],
-    run: ClaimedRun,
-    ending: AttemptResult,
-    took: timedelta,
+    ended: Ended,
     *,
     chain: bool = False,
     xact_id: str | None = None,
@@ -200,87 +199,45 @@ def send_end(  # noqa: PLR0913  the last six by keyword
     the next one in the same round trip. `is_session_ours`: no handler may have deallocated what is prepared in it.
     Without `waits_for_flush` a crash of the server may yet lose it, with all that the transaction has written.
     """
-    return _send(
-        connection,
-        _ended(run, ending, took, xact_id),
-        partial(lost, run),
-        point="run.ended",
-        also=ending.also,
-        commit=_COMMIT_AND_CHAIN if chain else _COMMIT,
-        planned=plans.FOR_ONE_END if waits_for_flush else plans.FOR_UNFLUSHED_END,
-        is_session_ours=is_session_ours,
-        asks_for_prepared=asks_for_prepared,
-    )
-
-
-def end_many(
-    connection: psycopg.Connection,
-    batch: EndedBatch,
-    xact_id: str | None = None,
-    *,
-    asks_for_prepared: bool = False,
-) -> None:
-    """End all runs of a batch as done, and commit; as `send_end` does it.
-
-    Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
-    """
-    _send(
-        connection,
-        _many_ended(_END_MANY, batch, xact_id),
-        partial(lost_batch, batch.runs),
-        point="batch.ended" if len(batch.runs) > 1 else "run.ended",
-        also=batch.also,
-        asks_for_prepared=asks_for_prepared,
-    ).hear()
+    statements = _statements(ended, xact_id, _END_MANY)
+    sending = partial(EndSent, connection, lost=partial(lost, ended.runs), prepare=is_session_ours)
+    first, asked_at = [*taking_out(connection)], None
+    if asks_for_prepared:
+        asked_at = len(first)
+        first.append(session_reset.IS_ANYTHING_PREPARED)
+    if len(ended.runs) > 1:
+        first.append(plans.FOR_END)
+    else:
+        first += plans.FOR_ONE_END if waits_for_flush else plans.FOR_UNFLUSHED_END
+    if ended.also is not None:
+        sending(statements, first=first, asked_at=asked_at).hear()
+        ended.also(connection)
+        statements, first, asked_at = [], [], None
+    reach(_point(ended))
+    return sending([*statements, _COMMIT_AND_CHAIN if chain else _COMMIT], first=first, asked_at=asked_at)
 
 
 _COMMIT: Statement = ("COMMIT", {})
 _COMMIT_AND_CHAIN: Statement = ("COMMIT AND CHAIN", {})
 
 
-def _send(  # noqa: PLR0913  by keyword
-    connection: psycopg.Connection[Any],
-    statements: Sequence[Statement],
-    lost: Callable[[], LeaseLost],
-    *,
-    point: str,
-    also: Also | None,
-    commit: Statement = _COMMIT,
-    planned: Sequence[bytes] = (plans.FOR_END,),
-    is_session_ours: bool = True,
-    asks_for_prepared: bool = False,
-) -> EndSent:
-    """Take out of the session what a handler has left there, end its runs, do what belongs to that, and commit."""
-    first, asked_at = [*taking_out(connection)], None
-    if asks_for_prepared:
-        asked_at = len(first)
-        first.append(session_reset.IS_ANYTHING_PREPARED)
-    first += planned
-    if also is not None:
-        EndSent(connection, statements, lost, first=first, prepare=is_session_ours, asked_at=asked_at).hear()
-        also(connection)
-        statements, first, asked_at = (), [], None
-    reach(point)
-    return EndSent(
-        connection, [*statements, commit], lost, first=first, prepare=is_session_ours, asked_at=asked_at
-    )
-
-
-def end_within(
-    cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str
-) -> None:
+def end_within(cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None) -> None:
     """End an attempt as done in the transaction that a cursor is in, where another than hookonce is to commit it.
 
-    Raises `LeaseLost` as `EndSent.hear` does.
+    The claim of a batch is forgotten later. Raises `LeaseLost` as `EndSent.hear` does.
     """
-    _execute(cursor, _ended(run, ending, took, xact_id), partial(lost, run))
-    reach("run.ended")
+    try:
+        for statement in _statements(ended, xact_id, _END_MANY_WITHIN):
+            cursor.execute(*statement)
+    except psycopg.errors.NotNullViolation as error:
+        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
+            raise
+        raise lost(ended.runs) from None
+    reach(_point(ended))
 
 
-def end_many_within(cursor: psycopg.Cursor[Any], batch: EndedBatch, xact_id: str) -> None:
-    """End all runs of a batch as done, as `end_within` does one; its claim is forgotten later."""
-    _execute(cursor, _many_ended(_END_MANY_WITHIN, batch, xact_id), partial(lost_batch, batch.runs))
-    reach("batch.ended")
+def _point(ended: Ended) -> str:
+    return "batch.ended" if len(ended.runs) > 1 else "run.ended"
 
 
 def taking_out(connection: psycopg.Connection[Any]) -> Sequence[bytes]:
@@ -309,90 +266,67 @@ def _is_refused(result: PGresult, connection: psycopg.Connection[Any]) -> bool:
     ) == ".".join((result.error_field(field) or b"").decode(errors="replace") for field in fields)
 
 
-def mark(cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
+def mark(cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun]) -> str:
     """Mark an attempt in its handler's transaction; return the `xact_id` that its end is to be given.
 
-    Raises `LeaseLost` if the run is no longer ours.
+    Raises `LeaseLost` if a run is no longer ours.
     """
-    if (xact_id := marks.insert(cursor, marks.Marked.of(run.key))) is None:
-        raise lost(run, "this transaction may write nothing more")
+    if (xact_id := marks.insert(cursor, Marked.of(runs))) is None:
+        raise lost(runs, "this transaction may write nothing more")
     return xact_id
 
 
-def mark_batch(cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun]) -> str:
-    """Mark all runs of a batch, as `mark` does one."""
-    if (xact_id := marks.insert(cursor, marks.Marked.of_batch(runs))) is None:
-        raise lost_batch(runs)
-    return xact_id
-
-
-def lost(run: ClaimedRun, so: str = "this attempt's writes are rolled back") -> LeaseLost:
-    """Return what is to be raised where a run is no longer ours; `so` says what that means here."""
+def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled back") -> LeaseLost:
+    """Return what is to be raised where runs are no longer ours; `so` says what that means here, for one by itself."""
+    run = runs[0]
+    if len(runs) > 1:
+        return LeaseLost(
+            f"the lease on a batch of {len(runs)} events (handler {run.handler}) ran out and another worker "
+            "may have some of them; this batch's writes are rolled back"
+        )
     return LeaseLost(
         f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; {so}"
     )
 
 
-def lost_batch(runs: Sequence[ClaimedRun]) -> LeaseLost:
-    """Return what says that a batch is no longer ours."""
-    return LeaseLost(
-        f"the lease on a batch of {len(runs)} events (handler {runs[0].handler}) ran out and another worker "
-        "may have some of them; this batch's writes are rolled back"
-    )
+def _statements(ended: Ended, xact_id: str | None, many: str) -> list[Statement]:
+    """Return the statements that end an attempt, with their values; `many` ends a batch."""
+    runs = ended.runs
+    end = (many, _values_of_many(ended, xact_id)) if len(runs) > 1 else _end_of_one(ended, xact_id)
+    statements = _with_bodies(runs, end)
+    if xact_id is not None:
+        statements.append(marks.deletion(Marked.of(runs)))
+    return statements
 
 
-def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str | None) -> list[Statement]:
-    """Return the statements that end an attempt, with their values."""
+def _end_of_one(ended: Ended, xact_id: str | None) -> Statement:
+    (run,), (result,) = ended.runs, ended.results
     values = {
         "event": run.event.id,
         "n": run.n,
         "token": run.token,
-        "result": _json(ending.result),
-        "sealed": ending.sealed_result,
-        "key": None if ending.sealed_result is None else ending.key_id,
-        "took": took,
+        "result": _json(result.result),
+        "sealed": result.sealed_result,
+        "key": None if result.sealed_result is None else result.key_id,
+        "took": ended.took,
         "xact_id": xact_id,
     }
-    end = _END_ONE
-    if ending.logs is not None:
-        end = _END_LOGGED
-        values |= {"logs": ending.logs, "logs_key": ending.logs_key}
-    if xact_id is None and run.event.keep_body:
-        return [(end, values)]
-    unmarked = [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
-    return [*_with_bodies([run], (end, values)), *unmarked]
+    if result.logs is None:
+        return _END_ONE, values
+    return _END_LOGGED, values | {"logs": result.logs, "logs_key": result.logs_key}
 
 
-def _many_ended(end: str, batch: EndedBatch, xact_id: str | None) -> list[Statement]:
-    """Return the statements that end a batch, `end` among them, with their values."""
-    runs, results = batch.runs, batch.results
-    places = {"events": [run.event.id for run in runs], "places": [run.n for run in runs]}
-    values = {
-        **places,
-        "token": runs[0].token,
-        "results": [_json(each.result) for each in results],
-        "sealed": [each.sealed_result for each in results],
-        "keys": [each.key_id for each in results],
-        "logs": [each.logs for each in results],
-        "logs_keys": [each.logs_key for each in results],
-        "took": batch.took,
+def _values_of_many(ended: Ended, xact_id: str | None) -> dict[str, object]:
+    return {
+        **Marked.of(ended.runs).values,
+        "results": [_json(each.result) for each in ended.results],
+        "sealed": [each.sealed_result for each in ended.results],
+        "keys": [each.key_id for each in ended.results],
+        "logs": [each.logs for each in ended.results],
+        "logs_keys": [each.logs_key for each in ended.results],
+        "took": ended.took,
         "xact_id": xact_id,
     }
-    unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []
-    return [*_with_bodies(runs, (end, values)), *unmarked]
-
-
-def _execute(
-    cursor: psycopg.Cursor[Any], statements: Sequence[Statement], lost: Callable[[], LeaseLost]
-) -> None:
-    """Execute what ends runs in a transaction that another commits. Raises `LeaseLost` where one is not ours."""
-    try:
-        for statement in statements:
-            cursor.execute(*statement)
-    except psycopg.errors.NotNullViolation as error:
-        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
-            raise
-        raise lost() from None
 
 
 def _with_bodies(runs: Sequence[ClaimedRun], end: Statement) -> list[Statement]:

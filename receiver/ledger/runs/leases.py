@@ -5,7 +5,7 @@ opens short ones; each locks its row of the queue first, under the token: from t
 before that transaction has ended. All other attempts are fenced at their ends (`receiver.ledger.runs.ends`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -21,7 +21,10 @@ TRANSACTION_LIMIT = timedelta(seconds=20)
 _LOCK = (
     "SELECT FROM hookonce.queue WHERE event = %(event)s AND n = %(n)s AND token = %(token)s FOR NO KEY UPDATE"
 )
-_IS_OURS = "SELECT FROM hookonce.queue WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
+_COUNT_OURS = """
+SELECT count(*) FROM unnest(%s::bigint[], %s::smallint[]) AS t (event, n)
+JOIN hookonce.queue q ON q.event = t.event AND q.n = t.n WHERE q.token = %s
+"""
 _RENEW = "UPDATE hookonce.claims SET lease_until = now() + %s WHERE token = ANY(%s) RETURNING token"
 _RELEASE = """
 WITH mine AS MATERIALIZED (
@@ -44,12 +47,14 @@ _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_
 def lock(connection: psycopg.Connection, run: ClaimedRun) -> None:
     """Lock a run for the length of a transaction. Raises: `LeaseLost` if it is no longer ours."""
     if connection.execute(_LOCK, run.key._asdict(), prepare=True).fetchone() is None:
-        raise lost(run, "this transaction has written nothing")
+        raise lost([run], "this transaction has written nothing")
 
 
-def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:
-    """Return whether a run is still under our token."""
-    return connection.execute(_IS_OURS, run.key._asdict()).fetchone() is not None
+def are_ours(connection: psycopg.Connection, runs: Sequence[ClaimedRun]) -> bool:
+    """Return whether runs of one claim are all still under our token."""
+    places = [run.event.id for run in runs], [run.n for run in runs]
+    row = connection.execute(_COUNT_OURS, [*places, runs[0].token]).fetchone()
+    return row is not None and row[0] == len(runs)
 
 
 def renew(connection: psycopg.Connection, tokens: Collection[UUID]) -> set[UUID]:

@@ -25,7 +25,7 @@ from uuid import UUID
 
 import psycopg
 
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +58,10 @@ WITH ours AS MATERIALIZED (
 )
 SELECT count(*), pg_current_xact_id()::text, (SELECT pg_advisory_xact_lock_shared(%(key)s)) FROM ours
 """  # noqa: S608  constants
-DELETE = f"""
+_DELETE_TOGETHER = f"""
 DELETE FROM hookonce.marks m USING {_ROWS} WHERE m.event = t.event AND m.n = t.n AND m.token = %(token)s
 """  # noqa: S608  constants
-DELETE_ONE = "DELETE FROM hookonce.marks WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
-"""For a run by itself; `DELETE` is for what was marked together."""
+_DELETE_ONE = "DELETE FROM hookonce.marks WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
 _LOCK = f"""
 SELECT FROM hookonce.queue q JOIN {_ROWS} ON q.event = t.event AND q.n = t.n
 WHERE q.token = %(token)s ORDER BY q.event, q.n FOR UPDATE OF q
@@ -94,14 +93,9 @@ class Marked:
     is_batch: bool = False
 
     @classmethod
-    def of(cls, attempt: Attempt) -> "Marked":
-        """Return what an attempt of a single run marks."""
-        return cls([(attempt.event, attempt.n)], attempt.token)
-
-    @classmethod
-    def of_batch(cls, runs: Sequence[ClaimedRun]) -> "Marked":
-        """Return what an attempt of a batch marks."""
-        return cls([(run.event.id, run.n) for run in runs], runs[0].token, is_batch=True)
+    def of(cls, runs: Sequence[ClaimedRun]) -> "Marked":
+        """Return what an attempt of a run, or of a batch, marks."""
+        return cls([(run.event.id, run.n) for run in runs], runs[0].token, is_batch=len(runs) > 1)
 
     @property
     def key(self) -> int:
@@ -133,9 +127,12 @@ def insert(cursor: psycopg.Cursor[Any], marked: Marked) -> str | None:
     return row[1] if row and row[0] == len(marked.rows) else None
 
 
-def delete(cursor: "psycopg.Cursor[Any] | psycopg.Connection[Any]", marked: Marked) -> None:
-    """Delete the mark of an attempt, in the transaction that ends it."""
-    cursor.execute(DELETE, marked.values)
+def deletion(marked: Marked) -> tuple[str, dict[str, Any]]:
+    """Return what deletes the mark of an attempt, in the transaction that ends it: a statement and its values."""
+    if marked.is_batch:
+        return _DELETE_TOGETHER, marked.values
+    ((event, n),) = marked.rows
+    return _DELETE_ONE, {"event": event, "n": n, "token": marked.token}
 
 
 def ask(connection: psycopg.Connection[Any], marked: Marked) -> bool:

@@ -295,12 +295,12 @@ def settle(
     was alone is charged, by `how`. Dead instead, if its handler has committed by itself. `connection` is idle. Raises
     `marks.Kept` where its transaction goes on and nothing ends it.
     """
-    place = [Place(run.event.id, run.n)]
+    place, marked = [Place(run.event.id, run.n)], marks.Marked.of([run])
 
     def write(has_committed: bool) -> RunStatus | None:  # noqa: FBT001
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
-            marks.delete(connection, marks.Marked.of(run.key))
+            connection.execute(*marks.deletion(marked))
         else:
             waits = Waits.SUSPECT if run.is_alone or is_suspect else None
             ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
@@ -308,4 +308,4 @@ def settle(
                 ending = how.charged(run.handler, run.attempt)
         return failed_attempts.fail_rows(connection, run.token, place, [ending]).get(place[0])
 
-    return marks.settle(connection, marks.Marked.of(run.key), write)
+    return marks.settle(connection, marked, write)

@@ -40,7 +40,7 @@ def taken(inbox):
 
 
 def marked(run, stale):
-    ends.mark(psycopg.Cursor(stale), run)
+    ends.mark(psycopg.Cursor(stale), [run])
     stale.execute("INSERT INTO effects VALUES ('a')")
 
 
@@ -301,7 +301,7 @@ def test_batch_that_was_committed_when_its_worker_died_is_dead_as_a_whole(inbox)
     inbox.deliver("a", "b", "c", "d")
     batch = claiming.claim_batch(inbox.connection, inbox.registry).batch
     with psycopg.connect(inbox.settings.database_url) as stale:
-        ends.mark_batch(psycopg.Cursor(stale), batch.runs)
+        ends.mark(psycopg.Cursor(stale), batch.runs)
         stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
     inbox.lapse()
 
@@ -321,7 +321,7 @@ def test_open_batch_is_ended_before_its_halves_are_tried(inbox):
     inbox.deliver("a", "b", "c", "d")
     batch = claiming.claim_batch(inbox.connection, inbox.registry).batch
     with psycopg.connect(inbox.settings.database_url) as stale:
-        ends.mark_batch(psycopg.Cursor(stale), batch.runs)
+        ends.mark(psycopg.Cursor(stale), batch.runs)
         stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
         inbox.lapse()
 

@@ -68,7 +68,7 @@ def test_stale_worker_with_an_unread_result_is_ended(inbox):
     inbox.deliver("a")
     run = claiming.claim(inbox.connection, inbox.registry).runs[0]
     stale = psycopg.connect(inbox.settings.database_url)
-    ends.mark(psycopg.Cursor(stale), run)
+    ends.mark(psycopg.Cursor(stale), [run])
     stale.execute("INSERT INTO effects VALUES ('a')")
     stale.pgconn.send_query(b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
     stale.pgconn.flush()
@@ -148,10 +148,10 @@ def test_transaction_of_a_role_that_is_not_ours_to_end_keeps_its_run_and_no_othe
     inbox.deliver("a")
     run = claiming.claim(inbox.connection, inbox.registry).runs[0]
     with psycopg.connect(inbox.settings.database_url) as stale:
-        ends.mark(psycopg.Cursor(stale), run)
+        ends.mark(psycopg.Cursor(stale), [run])
         with psycopg.connect(inbox.settings.database_url, autocommit=True) as other:
             other.execute("SET ROLE pg_monitor")
-            marks.end_holders(other, [marks.Marked.of(run.key).key])
+            marks.end_holders(other, [marks.Marked.of([run]).key])
         stale.execute("SELECT 1")
 
     assert "a transaction that is in the way was not ended: " in caplog.text

@@ -17,7 +17,7 @@ from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs import claims, ends, failed_attempts, leases, takeover
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 from tests.jobs.slots.conftest import IMPATIENT
@@ -25,6 +25,7 @@ from tests.support.inbox import effect
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
 
 HOUR = timedelta(hours=1)
+DONE = AttemptResult(RunStatus.DONE)
 SOON = 4.0
 """Seconds: with a mistake in it a story is late in any case."""
 
@@ -64,14 +65,14 @@ def poison(inbox, *_):
             die(inbox)
             continue
         for run in others:
-            ends.send_end(inbox.connection, run, AttemptResult(RunStatus.DONE), HOUR).hear()
+            ends.send_end(inbox.connection, Ended([run], [DONE], HOUR)).hear()
         run = claim_suspect(inbox)
         if run is None:
             continue
         if run.event.id == bad:
             die(inbox)
         else:
-            ends.send_end(inbox.connection, run, AttemptResult(RunStatus.DONE), HOUR).hear()
+            ends.send_end(inbox.connection, Ended([run], [DONE], HOUR)).hear()
     rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.run_states"))
     assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
     assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}

@@ -7,7 +7,7 @@ from django.db import connections, transaction
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import marks
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from tests.stories.mistakes import replace
 
 
@@ -20,7 +20,8 @@ def marks_done_in_a_second_transaction():
             result = work.handler.function(event, connections["default"])
         reach("handler.returned")
         self.connection.begin()
-        self.connection.send_end(work.run, AttemptResult("done", result), timedelta(0), work.marking)
+        ended = Ended([work.run], [AttemptResult("done", result)], timedelta(0))
+        self.connection.send_end(ended, work.marking)
         self.connection.hear_end()
 
     replace(Executor, "_make", make)

@@ -29,10 +29,8 @@ def marks_done_in_a_second_transaction():
             result = work.handler.function(event, connection)
         reach("handler.returned")
         with connection.begin():
-            end = ends.send_end(
-                engines.raw(connection), work.run, AttemptResult("done", result), timedelta(0)
-            )
-            end.hear()
+            ended = ends.Ended([work.run], [AttemptResult("done", result)], timedelta(0))
+            ends.send_end(engines.raw(connection), ended).hear()
         reach("run.committed")
 
     replace(attempts.Executor, "_make", make)
