@@ -18,6 +18,7 @@ from hookonce.receiver.dashboard.mount import attach
 from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
+from hookonce.receiver.web.compression import compress_answers
 from hookonce.receiver.web.mounted import Endpoint, FrontDoor, intake_class
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
 from hookonce.receiver.web.response import Response as WsgiResponse
@@ -41,6 +42,7 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     attach(app, settings, intake)
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
+    compress_answers(app)
     places: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
     if settings.commands:
         places[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)

@@ -212,6 +212,7 @@ LIBRARIES = {
     ),
     "fastapi": ("receiver.endpoints.frameworks",),
     "flask": (
+        "receiver.web.compression",
         "receiver.app",
         "receiver.api",
         "receiver.dashboard",

@@ -18,6 +18,7 @@ SESSION_TTL = timedelta(hours=12)
 UNGUESSABLE_LENGTH = 32
 """Characters of a token that nobody guesses through a network, however fast: `openssl rand -hex 24` makes 48."""
 _MAX_NAME_LENGTH = 60
+_TOKEN_LENGTH = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,25 @@ class Sessions:
             return None
 
     def form_token(self, session: Session) -> str:
-        """Return what each form of a session carries, so that no other site can send one."""
-        made = hmac.digest(self._key, b"form " + session.id.encode(), "sha256")
-        return base64.urlsafe_b64encode(made).decode().rstrip("=")
+        """Return what each form of a session carries, so that no other site can send one.
+
+        It is masked with bytes of its own for each answer: how well an answer compresses tells nothing of it.
+        """
+        mask = secrets.token_bytes(_TOKEN_LENGTH)
+        return base64.urlsafe_b64encode(mask + _xor(mask, self._form_digest(session))).decode()
 
     def is_form_token(self, session: Session, typed: str) -> bool:
         """Compare with the session's form token, in the same time wherever they differ."""
-        return hmac.compare_digest(
-            _digest(typed.encode("utf-8", "replace")), _digest(self.form_token(session).encode())
-        )
+        try:
+            read = base64.urlsafe_b64decode(typed.encode())
+        except ValueError:  # not base64, or not UTF-8
+            return False
+        mask, masked = read[:_TOKEN_LENGTH], read[_TOKEN_LENGTH:]
+        is_whole = len(read) == 2 * _TOKEN_LENGTH
+        return is_whole and hmac.compare_digest(_xor(mask, masked), self._form_digest(session))
+
+    def _form_digest(self, session: Session) -> bytes:
+        return hmac.digest(self._key, b"form " + session.id.encode(), "sha256")
 
     def link(self) -> str:
         """Return a sign-in link's secret part. The page that takes it notes its `link_id`, so that it works once."""
@@ -89,3 +100,7 @@ class Sessions:
 
 def _digest(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))

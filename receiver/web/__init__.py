@@ -4,5 +4,6 @@
 open network, by what is in `http` (`gevent_worker` its former name). `hooks` answers deliveries and `operator_pages`
 probes: `request` is what they see of one, `body` reads it, bounded in size and time, `request_headers` reads tokens and
 types, `client_address` says whose request it is behind proxies, `response` is an answer, and `problem_details` is what
-every refusal looks like. Inside other applications `mounted` has the endpoint, `asgi` where they are ASGI.
+every refusal looks like; `compression` is for the console and the API. Inside other applications `mounted` has the
+endpoint, `asgi` where they are ASGI.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hookonce.receiver.dashboard import blueprint
+from hookonce.receiver.dashboard import blueprint, events
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import log_context, traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
@@ -144,14 +144,26 @@ def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", pa
         log_line(inbox, settings, which, f"line {attempt}.{padding}")
 
 
-def test_page_of_fifty_attempts_and_five_hundred_lines_stays_small(inbox, browser, settings):
+def test_page_of_fifty_places_and_five_hundred_lines_stays_small(inbox, browser, settings):
     (number,) = inbox.store("evt_1")
     put_into_state(inbox.connection, number, runs=[("shop.credit", "dead", 50)])
-    words = re.findall(r"\w+", Path(__file__).read_text())
-    frames = tuple(Frame(f"shop/m{n}.py", n, f"f{n}", tuple(words[n * 9 : n * 9 + 9])) for n in range(12))
+    source = [line for line in Path(events.__file__).read_text().splitlines() if line]
     shuffled = random.Random(1)  # noqa: S311  lines that compress badly
+    words = re.findall(r"\w+", Path(__file__).read_text())
+    libraries = [Frame(f"library/m{n}.py", n, words[n], tuple(source[n : n + 2])) for n in range(40)]
     for attempt in range(1, 51):
         which = number, "shop.credit", 1, attempt
+        users = [
+            Frame(
+                f"shop/m{shuffled.randrange(30)}.py",
+                at + 9,
+                words[at],
+                tuple(source[at : at + 9]),
+                is_users=True,
+            )
+            for at in shuffled.sample(range(len(source) - 9), 3)
+        ]
+        frames = tuple(shuffled.sample(libraries, 3) + users + shuffled.sample(libraries, 6))
         raised = Traceback((Raised(f"TimeoutError: no answer to {shuffled.random()}", frames),))
         text, key = settings.keyring.encrypt(raised.as_json, traceback_context(*which))
         inbox.connection.execute(
@@ -161,13 +173,16 @@ def test_page_of_fifty_attempts_and_five_hundred_lines_stays_small(inbox, browse
         )
         log_line(inbox, settings, which, *(" ".join(shuffled.sample(words, 8)) for _ in range(10)))
 
-    page = browser.get(f"/admin/events/{number}")
+    page = browser.get(f"/admin/events/{number}", **{"Accept-Encoding": "gzip"})
 
     static = Path(blueprint.__file__).parent / "static"
     files = [path.read_bytes() for path in static.glob("*.*s") if path.name != "htmx.min.js"]
     assert len(files) == 5
-    assert page.text.count('<span class="log-text">') == 500
-    assert sum(len(gzip.compress(each)) for each in (page.get_data(), *files)) < 35_000
+    text = gzip.decompress(page.data).decode()
+    assert text.count('<span class="log-text">') == 500
+    assert text.count('<span class="code-line is-at">') > 50
+    assert len(page.data) < 27_000
+    assert sum(len(gzip.compress(each)) for each in files) < 13_000
 
 
 def log_line(inbox, settings, which, *texts):

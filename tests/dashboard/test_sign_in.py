@@ -15,6 +15,7 @@ from hookonce.receiver.redis import sign_in_attempts
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.web.client_address import client_address
 from tests.dashboard.conftest import TOKEN, Browser
+from tests.support.for_each import for_each
 
 STRONG = "a1" * 24
 
@@ -298,6 +299,22 @@ def test_copy_of_a_cookie_is_worthless_after_sign_out(inbox, browser):
     thief.client.set_cookie("hookonce_admin", kept, path="/admin")
 
     assert thief.get("/admin/events").location.startswith("/admin/sign-in")
+
+
+def test_form_token_looks_different_in_each_answer(browser):
+    pages = [browser.get("/admin/").text for _ in range(2)]
+    shown = [re.search('name="form_token" value="([^"]+)"', page)[1] for page in pages]
+
+    assert shown[0][:43] != shown[1][:43]
+    assert shown[0][43:] != shown[1][43:]
+    assert browser.post("/admin/sign-out", form_token=shown[0]).status_code == 303
+
+
+@for_each(["", "\udcff", "w\u00f6rtlich", "YQ==", "A" * 86, "A" * 88 + "===="])
+def test_what_is_no_form_token_is_refused(typed):
+    sessions = Sessions("a token")
+
+    assert not sessions.is_form_token(sessions.begin("ada"), typed)
 
 
 def test_form_token_of_another_session_is_refused(inbox, browser):

@@ -13,6 +13,8 @@ from hookonce.receiver.ledger.traceback_frames import Frame, Raised
 
 MAX_ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
+WHOLE_TRACEBACKS = 5
+"""Of earlier attempts, the newest; of those before, the code at one frame is shown: all of it is in `events show`."""
 _NAME = re.compile(r"([A-Za-z_][\w.]*)(?=: |$| \()")
 _ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE)
 
@@ -97,6 +99,8 @@ class Attempt:
     newer: Failure | None
     """The failure that is shown above it."""
     logs: Sequence[Logged]
+    is_brief: bool
+    """Whether little of its traceback is shown."""
 
     @property
     def has_same_error(self) -> bool:
@@ -139,8 +143,14 @@ class Panel:
                 logs.setdefault(each.number, []).append(each)
         numbers = sorted({*failures, *logs}, reverse=True)
         return [
-            Attempt(*number, failures.get(number), newer.get(number), logs.get(number, ()))
-            for number in numbers
+            Attempt(
+                *number,
+                failures.get(number),
+                newer.get(number),
+                logs.get(number, ()),
+                nth >= WHOLE_TRACEBACKS,
+            )
+            for nth, number in enumerate(numbers)
         ]
 
 
