@@ -1,14 +1,14 @@
 """Where each action of the desk is in the API: those of a listing under its name, others where they always were."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
-from hookonce.receiver.desk.registry import Action, Answer, Octets
+from hookonce.receiver.desk.registry import Action, Octets
 from hookonce.receiver.ledger.access.api_tokens import Scope
 
 _HOLE = re.compile(r"\{\w+\}")
@@ -96,11 +96,6 @@ class Operation:
     def scope(self) -> Scope | None:
         """The scope that it needs, if any."""
         return self.action.scope
-
-    @property
-    def function(self) -> Callable[..., Answer]:
-        """What is called."""
-        return self.action.function
 
     @property
     def inputs(self) -> dict[str, type[RequestModel]]:

@@ -1,23 +1,24 @@
 """A command that is made of an action: its fields are the arguments and options, its answer is what is printed.
 
 What a command says otherwise than its action is given: which columns a listing has, what is said where there is
-nothing, or another option `instead` of a field, as `--all` is for the state of alerts.
+nothing, a field that is `preset`, or another option `instead` of a field, as `--all` is for the state of alerts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.desk import asked_of, desk, pages
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.cli.options.event_options import doubt, require_span
+from hookonce.receiver.cli.options.event_options import require_span
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, print_json, show
 from hookonce.receiver.desk.answers import facts, tables
-from hookonce.receiver.desk.arguments import Field, fields, read
-from hookonce.receiver.desk.models import PAGE_SIZE, ResponseModel
+from hookonce.receiver.desk.arguments import Field, fields
+from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Asks
 
 Column = str | Callable[[Any], object]
@@ -25,31 +26,61 @@ Column = str | Callable[[Any], object]
 _COMPLETED = {"source": completion_types.SOURCES, "event": completion_types.EVENTS}
 
 
-def listing(
+class Noun(click.Command):
+    """Lists what it is called by, as a group's `list` does: `workers` and `workers list` are the same."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
+        return super().parse_args(ctx, args[1:] if args[:1] == ["list"] else args)
+
+
+def listing(  # noqa: PLR0913  all but three by keyword
     action: Action[Any],
     columns: Mapping[str, Column],
     empty: str,
     *,
+    rows_of: Callable[[Any], Iterable[Any]] = lambda row: (row,),
     document: Callable[[Any], Mapping[str, Any]] = ResponseModel.model_dump,
-    keeps: Callable[[Any], object] = lambda _: True,
+    cut: str = "",
     **said: Any,  # noqa: ANN401  what `made` takes
 ) -> click.Command:
     """Make the command that lists what an action answers: a table, or with --json a line for each row's document.
 
-    Rows that it does not keep are left out.
+    `rows_of` what the action lists are shown, maybe none; `cut` is told, with its limit, of what is not complete.
     """
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
-        found = [row for row in _rows(here, action, given) if keeps(row)]
+        found = list(pages(here, action, given))
+        rows = [row for page in found for each in page.data for row in rows_of(each)]
         if as_json:
-            for row in found:
+            for row in rows:
                 print_json(document(row))
             return
-        show(list(columns), [[_value(row, each) for each in columns.values()] for row in found], empty=empty)
-        if not found:
-            doubt(given.get("source"))
+        show(list(columns), [[_value(row, each) for each in columns.values()] for row in rows], empty=empty)
+        for told in (getattr(found[-1], "hint", None), cut.format(**given)):
+            if told and (not rows or not getattr(found[-1], "is_complete", True)):
+                tell(told)
 
     return made(action, run, **said)
+
+
+def shown(
+    action: Action[Any],
+    show_answer: Callable[[Any], None],
+    *,
+    preset: Mapping[str, Any] | None = None,
+    instead: Mapping[str, click.Parameter] | None = None,
+    **said: Any,  # noqa: ANN401  what `made` takes
+) -> click.Command:
+    """Make the command that shows one answer. Fields that are `preset` are no options of it."""
+
+    def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
+        answer = here.ask(action, **asked_of(action, {**given, **(preset or {})}))
+        if as_json:
+            print_json(answer.model_dump())
+        else:
+            show_answer(answer)
+
+    return made(action, run, instead=dict.fromkeys(preset or ()) | dict(instead or {}), **said)
 
 
 def facts_of(
@@ -58,27 +89,22 @@ def facts_of(
     **said: Any,  # noqa: ANN401  what `made` takes
 ) -> click.Command:
     """Make the command that shows one answer: its facts a line each, and its lists as tables; `empty` without any."""
-
-    def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
-        answer = here.ask(action, **read(action, given))
-        if as_json:
-            print_json(answer.model_dump())
-        else:
-            print_answer(answer, empty)
-
-    return made(action, run, **said)
+    return shown(action, partial(print_answer, empty=empty), **said)
 
 
-def made(
+def made(  # noqa: PLR0913  all but two by keyword
     action: Action[Any],
     run: Callable[..., None],
     *,
     name: str | None = None,
     about: str = "",
-    instead: Mapping[str, click.Parameter] | None = None,
+    instead: Mapping[str, click.Parameter | None] | None = None,
+    epilog: str | None = None,
 ) -> click.Command:
-    """Make a command of the fields of an action, which are given to `run` as they were typed."""
-    params = [(instead or {}).get(each.name) or _parameter(each) for each in fields(action)]
+    """Make a command of the fields of an action, which are given to `run` as they were typed; None is no option."""
+    instead = instead or {}
+    every = [instead[each.name] if each.name in instead else _parameter(each) for each in fields(action)]
+    params = [each for each in every if each is not None]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 
     def callback(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401  the fields
@@ -88,7 +114,8 @@ def made(
 
     about = about or action.about
     first = about.partition("\n")[0].partition(". ")[0].removesuffix(".") + "."
-    return click.Command(name, params=params, callback=callback, help=about, short_help=first)
+    kind = click.Command if name else Noun
+    return kind(name, params=params, callback=callback, help=about, short_help=first, epilog=epilog)
 
 
 def print_answer(answer: ResponseModel, empty: str) -> None:
@@ -104,21 +131,6 @@ def print_answer(answer: ResponseModel, empty: str) -> None:
         show(table.columns, table.rows)
 
 
-def _rows(here: Asks, action: Action[Any], given: Mapping[str, Any]) -> list[Any]:
-    """Return the rows of a listing, page by page where it has a limit; 0 gives all."""
-    if "limit" not in given:
-        return list(here.ask(action, **read(action, given)).data)
-    found: list[Any] = []
-    limit, cursor = given["limit"], None
-    while True:
-        size = min(limit - len(found), PAGE_SIZE) if limit else PAGE_SIZE
-        page = here.ask(action, **read(action, {**given, "limit": size, "cursor": cursor}))
-        found += page.data
-        cursor = page.next
-        if cursor is None or (limit and len(found) >= limit):
-            return found
-
-
 def _value(row: object, column: Column) -> object:
     return getattr(row, column) if isinstance(column, str) else column(row)
 
@@ -132,13 +144,15 @@ def _parameter(field: Field) -> click.Parameter:
     about = field.about
     if field.kind == "choice":
         more |= {"type": click.Choice(field.choices), "metavar": field.name.upper()}
-        about = f"{about}: {', '.join(field.choices)}"
+        about = f"{about}: {', '.join(field.choices)}".removeprefix(": ")
     elif field.kind == "time":
         more["type"] = SINCE
     elif field.kind == "flag":
         more["is_flag"] = True
     elif field.name == "limit":
-        more |= {"type": click.IntRange(0), "default": field.default, "show_default": True}
+        more["type"] = click.IntRange(0)
+    if field.kind != "flag" and field.default is not None:
+        more |= {"default": field.default, "show_default": True}
     return click.Option(
         [f"--{field.name.replace('_', '-')}"],
         help=about[:1].upper() + about[1:] + "." * bool(about),

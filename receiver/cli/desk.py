@@ -1,9 +1,9 @@
 """The desk as a command asks it: on this machine's ledger, or with `hookonce --at` at another inbox by its API."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import psycopg
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
 from hookonce.receiver.config.settings import Settings, require_servers
-from hookonce.receiver.desk.models import PAGE_SIZE, Page, Paged, RequestModel, Row, mistakes
+from hookonce.receiver.desk.models import PAGE_SIZE, RequestModel, mistakes
 from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
 
 if TYPE_CHECKING:
@@ -81,14 +81,25 @@ def _typed_as(field: str) -> str:
     return next((each.opts[0] for each in options if each.name == field), field)
 
 
-def rows(here: Asks, action: Action[Page[Row]], asked: Callable[..., Paged], limit: int) -> Iterator[Row]:
-    """Yield the rows of a listing page by page, `limit` at most; 0 gives all."""
-    left, cursor = limit, None
+def asked_of(action: Action[Any], given: Mapping[str, Any]) -> dict[str, RequestModel]:
+    """Return the models of an action, of what was typed by the names of its fields. Raises: `click.UsageError`."""
+    return {
+        role: asking(
+            model, **{name: given[name] for name in model.model_fields if given.get(name) is not None}
+        )
+        for role, model in action.inputs.items()
+    }
+
+
+def pages(here: Asks, action: Action[Any], given: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the pages of a listing, with `limit` rows at most; 0 gives all."""
+    limit = left = given.get("limit", 0)
+    cursor = None
     while True:
         size = min(left, PAGE_SIZE) if limit else PAGE_SIZE
-        page = here.ask(action, asked=asking(asked, limit=size, cursor=cursor))
-        yield from page.data
+        page = here.ask(action, **asked_of(action, {**given, "limit": size, "cursor": cursor}))
+        yield page
         left -= len(page.data)
-        cursor = page.next
+        cursor = getattr(page, "next", None)
         if cursor is None or (limit and left <= 0):
             return

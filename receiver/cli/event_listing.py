@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hookonce.receiver.cli.options.event_options import doubt
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import show
@@ -26,10 +25,11 @@ def print_events(
     events: "Sequence[EventRow | ListedEvent]",
     deaths: "Mapping[int, Sequence[Death | DeadRun]]",
     given: Mapping[str, Any],
+    hint: str | None = None,
 ) -> None:
-    """Print events as lines on a terminal, and as a table anywhere else."""
+    """Print events as lines on a terminal, and as a table anywhere else; without any, what may be wrong (`hint`)."""
     if not events:
-        say_empty(given)
+        say_empty(given, hint)
     elif sys.stdout.isatty():
         width, now = shutil.get_terminal_size().columns, datetime.now(UTC)
         notes = {number: list(map(_died, each)) for number, each in deaths.items()}
@@ -71,7 +71,7 @@ def _waits(event: "EventRow | ListedEvent", now: datetime) -> str:
     return f"due {ago(event.due_at, now)}" if event.due_at and event.due_at > now else "due, for a worker"
 
 
-def say_empty(given: Mapping[str, Any]) -> None:
+def say_empty(given: Mapping[str, Any], hint: str | None) -> None:
     """Say that nothing was found by these fields of a filter, and what to do about it."""
     if not given:
         tell("no event yet; `hookonce trigger SOURCE` sends one")
@@ -79,4 +79,5 @@ def say_empty(given: Mapping[str, Any]) -> None:
         tell("no event is dead")
     else:
         tell("no event matches; without options `hookonce events list` shows all")
-    doubt(given.get("source"))
+    if hint:
+        tell(hint)

@@ -17,7 +17,7 @@ from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.config.sources import SECRET_PREFIX
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.suggestions import no_source
 from hookonce.receiver.source import Source
 
 PORT = 8000
@@ -81,9 +81,7 @@ def source(settings: Settings, name: str) -> Source:
                 f"no source is called {name!r}, though {name} is a sender that hookonce knows: "
                 f'add [sources.{name}] with provider = "{name}" to hookonce.toml'
             )
-        raise NotFound(
-            f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"
-        )
+        raise NotFound(no_source(name, known))
     return known[name]
 
 

@@ -13,3 +13,8 @@ def did_you_mean(word: str, known: Iterable[str], has: str = "there is") -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; {has} {', '.join(names[:_MAX_NAMES])}" if names else f"; {has} none yet"
+
+
+def no_source(name: str, known: Iterable[str]) -> str:
+    """Return what is said of a name that no source has."""
+    return f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"

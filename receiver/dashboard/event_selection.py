@@ -11,6 +11,11 @@ from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import replay
 from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome
 
+_NONE, _TOO_MANY = "none", "too many"
+_REFUSED = {
+    _NONE: "No event is selected, so none was replayed. Tick the events first, or use “Replay matching…”.",
+    _TOO_MANY: f"More than {REPLAY_BATCH} events are selected, so none was replayed. Use “Replay matching…” for more.",
+}
 _BAD = frozenset({ReplayOutcome.BODY_DROPPED, ReplayOutcome.UNREADABLE})
 
 
@@ -19,7 +24,7 @@ def replay_chosen() -> Response:
     """Run the chosen events again, then show the same list."""
     chosen = request.form.getlist("event")
     if not chosen or len(chosen) > REPLAY_BATCH:
-        abort(400, f"Select up to {REPLAY_BATCH} events; to replay more, replay all that match a filter.")
+        return _back(_NONE if not chosen else _TOO_MANY)
     asked = read(replay, {"events": chosen})
     try:
         found = ask(replay, **asked)
@@ -30,7 +35,11 @@ def replay_chosen() -> Response:
     if not found.outcomes:
         abort(404, "None of the selected events is in the ledger; retention may have dropped them.")
     outcomes = Counter(each.became for each in found.outcomes)
-    said = ",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items()))
+    return _back(",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items())))
+
+
+def _back(said: str) -> Response:
+    """Show the list again, and above it what became of the selection."""
     back = [(name, text) for name, text in parse_qsl(request.form.get("view", "")) if name != "said"]
     where = url_for("admin.events")
     return make_response(redirect(f"{where}?{urlencode([*back, ('said', said)])}", 303))
@@ -38,6 +47,8 @@ def replay_chosen() -> Response:
 
 def said_of(said: str) -> tuple[str, str] | None:
     """Return what `replay_chosen` said as a notice; None for anything else."""
+    if said in _REFUSED:
+        return "warn", _REFUSED[said]
     counted: dict[str, int] = {}
     for part in said.split(","):
         number, _, fate = part.partition(" ")

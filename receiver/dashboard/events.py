@@ -19,6 +19,7 @@ from flask import Response, make_response, render_template, request
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import SPANS, STATUSES, EventForm, read_event_form
 from hookonce.receiver.dashboard.event_selection import said_of
+from hookonce.receiver.desk.filters import hint
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.queries import body_search, choices, event_pages, run_outcomes
 from hookonce.receiver.ledger.queries.body_search import Found
@@ -74,6 +75,7 @@ def events() -> Response:
         every=max(_MIN_REFRESH_INTERVAL, math.ceil(took * _REFRESH_FACTOR)),
         form=form,
         view=_view(form),
+        hint=hint(form.wanted.source, listing.rows, context().settings.sources),
         now=now,
         **page,
     )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -34,7 +34,7 @@ class DeadLetterGroup(ResponseModel):
     newest_at: datetime | None
 
 
-class DeadLetters(ResponseModel):
+class DeadLetters(Hinted):
     """Dead events by cause, the most frequent first."""
 
     data: list[DeadLetterGroup]
@@ -56,6 +56,7 @@ def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     return DeadLetters(
         data=[_row(group) for group in grouped(deaths_of(desk.connection, found))],
         is_complete=len(found) < MAX_DEATHS,
+        hint=hint(asked.source, found, desk.settings.sources),
     )
 
 

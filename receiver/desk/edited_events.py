@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from hookonce.receiver.desk.events import EventPath, found_event
+from hookonce.receiver.desk.events import EventPath, found_event, get_event
 from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.desk.sources import TestEvent
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.intake.test_events import MAX_EDITED
@@ -25,7 +25,13 @@ class EditedEvent(RequestModel):
     )
 
 
-@action(scope=Scope.ADMIN, audits=test_events.ACTION_EDITED, is_atomic=False)
+@action(
+    scope=Scope.ADMIN,
+    asks="which event it is made of",
+    looks=looks_at(get_event),
+    audits=test_events.ACTION_EDITED,
+    is_atomic=False,
+)
 def send_edited_event(desk: Desk, which: EventPath, asked: EditedEvent) -> TestEvent:
     """Send an event again with another body, signed with its source's first secret, as a test event with its own id.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.filters import EventFilter, Status
+from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
 from hookonce.receiver.desk.models import (
     MAX_ID,
     Identifier,
@@ -82,7 +82,7 @@ class ListedEvent(Event):
     )
 
 
-class EventPage(Page[ListedEvent]):
+class EventPage(Page[ListedEvent], Hinted):
     """Events, newest first."""
 
 
@@ -94,7 +94,7 @@ class EventCount(ResponseModel):
     count: int
 
 
-class EventCounts(ResponseModel):
+class EventCounts(Hinted):
     """How many events match, and of what: the most frequent kinds."""
 
     total: int
@@ -240,6 +240,7 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     return EventPage(
         data=listed,
         next=rows[-1].id if len(rows) == asked.limit else rest,
+        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
     )
 
 
@@ -251,7 +252,11 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
     """
     rows = bulk.counts(desk.connection, asked.wanted)
     counted = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
-    return EventCounts(total=sum(n for _, _, n in rows), data=counted)
+    return EventCounts(
+        total=sum(n for _, _, n in rows),
+        data=counted,
+        hint=hint(asked.source, rows, desk.settings.sources),
+    )
 
 
 @action(scope=Scope.READ)

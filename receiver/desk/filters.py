@@ -1,10 +1,13 @@
 """Which events: the same filter in a query and in the body of a bulk replay."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
+from hookonce.receiver.config.alerts import ALERTS_SOURCE
+from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.desk.models import IssueId, Name, Ours, RequestModel, ResponseModel, Text, Time
 from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -44,3 +47,19 @@ class EventFilter(RequestModel):
     def wanted(self) -> Filter:
         """The filter as the ledger knows it."""
         return Filter(**{name: getattr(self, name) for name in FIELDS})
+
+
+class Hinted(ResponseModel):
+    """An answer that doubts the question where it has found nothing."""
+
+    hint: Ours | None = Field(
+        default=None,
+        description="where nothing is found: what may be wrong with the question, as a misspelt source",
+    )
+
+
+def hint(source: str | None, found: object, known: Collection[str]) -> str | None:
+    """Return what may be wrong with the name of a source, if one was asked for and nothing is found."""
+    if source is None or found or source in known or source == ALERTS_SOURCE:
+        return None
+    return no_source(source, known)

@@ -16,7 +16,7 @@ from hookonce.receiver.desk.models import (
     Time,
 )
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
@@ -29,8 +29,8 @@ State = Literal[IssueState.OPEN, IssueState.FIXED, IssueState.IGNORED]
 class IssuesQuery(RequestModel):
     """Which issues."""
 
-    state: Literal["open", "fixed", "ignored", "all"] = "open"
-    handler: Text | None = None
+    state: Literal["open", "fixed", "ignored", "all"] = Field("open", description="only in this state")
+    handler: Text | None = Field(None, description="only of this handler")
     limit: Limit = Field(50, description="how many rows at most")
 
 
@@ -116,7 +116,7 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     )
 
 
-@action(scope=Scope.REPLAY, audits="issue")
+@action(scope=Scope.REPLAY, asks="what the issue is", looks=looks_at(get_issue), audits="issue")
 def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     """Say what has become of an issue: it is fixed, ignored until a time, or open after all."""
     is_ignored = asked.state == IssueState.IGNORED

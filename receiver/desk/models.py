@@ -169,6 +169,7 @@ _WORDS = {
     "Input should be ": "expected ",
     "String should match pattern ": "expected a text that matches ",
     "String should have ": "expected ",
+    "List should have ": "expected ",
     "Field required": "it is required",
     "Extra inputs are not permitted": "no field has this name",
 }

@@ -1,14 +1,16 @@
 """Handlers, and pauses of sources and handlers."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.suggestions import no_source
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.sources import list_sources
 from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -205,15 +207,15 @@ def list_pauses(desk: Desk) -> Pauses:
     return Pauses(data=[_shown(each) for each in pauses.paused(desk.connection)])
 
 
-@action(scope=Scope.ADMIN, audits="pause")
+def _what_is_paused(here: Asks, which: PausePath) -> Plan:
+    _require_source(which, [each.name for each in here.ask(list_sources).data])
+    return Plan(here.ask(list_pauses), {"which": which})
+
+
+@action(scope=Scope.ADMIN, asks="what is paused already", looks=_what_is_paused, audits="pause")
 def pause(desk: Desk, which: PausePath) -> Pause:
     """Pause something, for a person. A handler's name is taken at its word: it may never have run yet."""
-    wanted = PAUSES[which.kind]
-    if not wanted.may_be(which.name, desk.settings.sources):
-        raise NotFound(
-            f"no source is called {(asked := wanted.source_of(which.name) or which.name)!r}"
-            f"{did_you_mean(asked, desk.settings.sources)}; `hookonce sources list` shows all"
-        )
+    _require_source(which, desk.settings.sources)
     pauses.pause(desk.connection, which.kind, which.name, desk.who)
     for each in pauses.paused(desk.connection):
         if (each.kind, each.name) == (which.kind, which.name):
@@ -221,12 +223,29 @@ def pause(desk: Desk, which: PausePath) -> Pause:
     raise Conflict(f"the {which.kind} '{which.name}' was resumed at the same moment")
 
 
-@action(scope=Scope.ADMIN, audits="resume", is_atomic=False)
+def _what_goes_on(here: Asks, which: PausePath) -> Plan:
+    shown = here.ask(list_pauses)
+    if (which.kind, which.name) not in [(each.kind, each.name) for each in shown.data]:
+        raise _not_paused(which)
+    return Plan(shown, {"which": which})
+
+
+@action(scope=Scope.ADMIN, asks="what is paused", looks=_what_goes_on, audits="resume", is_atomic=False)
 def resume(desk: Desk, which: PausePath) -> None:
     """End a pause: what waited is due at once, retries included."""
     if not pauses.resume(desk.connection, which.kind, which.name, desk.who, pauses.PATIENCE):
-        raise NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
+        raise _not_paused(which)
     desk.notifies_workers = True
+
+
+def _require_source(which: PausePath, known: Collection[str]) -> None:
+    wanted = PAUSES[which.kind]
+    if not wanted.may_be(which.name, known):
+        raise NotFound(no_source(wanted.source_of(which.name) or which.name, known))
+
+
+def _not_paused(which: PausePath) -> NotFound:
+    return NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
 
 
 def _shown(pause: pauses.Pause) -> Pause:

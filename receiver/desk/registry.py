@@ -90,9 +90,9 @@ class Action(Generic[A_co]):
 
     def plan(self, here: "Asks", **models: RequestModel) -> "Plan":
         """Say what it would do, and what to ask for so that it does no more than that; nothing is changed."""
-        asked = models.get("asked")
         if self.looks:
-            return self.looks(here, asked)
+            return self.looks(here, **models)
+        asked = models.get("asked")
         if asked is not None and "dry_run" in type(asked).model_fields:
             return Plan(
                 here.ask(self, **models | {"asked": asked.model_copy(update={"dry_run": True})}), models
@@ -124,8 +124,21 @@ class Plan(NamedTuple):
     models: Mapping[str, RequestModel]
 
 
-Look = Callable[[Asks, Any], Plan]
-"""Finds out, for what is asked, what there is to say before it is done."""
+Look = Callable[..., Plan]
+"""Finds out, of an inbox and for the models that it is asked by, what there is to say before something is done.
+
+Raises: `Refused` where it would not be done.
+"""
+
+
+def looks_at(reads: Action[Any]) -> Look:
+    """Return what shows the thing that is named, by an action that reads it: what is not there is refused by that."""
+
+    def look(here: Asks, which: RequestModel, **asked: RequestModel) -> Plan:
+        return Plan(here.ask(reads, which=which), {"which": which, **asked})
+
+    return look
+
 
 ACTIONS: dict[str, Action[Any]] = {}
 """All of them by name, once `receiver.desk.actions` is imported."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import (
     Identifier,
     Name,
@@ -62,7 +63,7 @@ class Rejection(ResponseModel):
     )
 
 
-class RejectionPage(Page[Rejection]):
+class RejectionPage(Page[Rejection], Hinted):
     """Rejected deliveries, newest first."""
 
 
@@ -80,7 +81,7 @@ class Conflict(ResponseModel):
     bytes: int
 
 
-class ConflictPage(Page[Conflict]):
+class ConflictPage(Page[Conflict], Hinted):
     """Conflicts, newest first."""
 
 
@@ -105,7 +106,11 @@ def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
         )
         for row in rows
     ]
-    return RejectionPage(data=shown, next=rows[-1]["id"] if len(rows) == asked.limit else None)
+    return RejectionPage(
+        data=shown,
+        next=rows[-1]["id"] if len(rows) == asked.limit else None,
+        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
+    )
 
 
 @action(scope=Scope.READ)
@@ -117,6 +122,7 @@ def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     return ConflictPage(
         data=[Conflict.model_validate(row) for row in rows],
         next=rows[-1]["id"] if len(rows) == asked.limit else None,
+        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
     )
 
 

@@ -22,7 +22,7 @@ from hookonce.receiver.desk.models import (
     Text,
 )
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
-from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import (
@@ -219,17 +219,30 @@ class BulkReplayPage(Page[BulkReplay]):
 
 
 def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
-    """Say what a replay would make of each; an event of which something else is done by then is left alone."""
+    """Say what a replay would make of each; an event of which something else is done by then is left alone.
+
+    Raises: `Conflict` where all are done and it was not said that they run again, `NotFound` where none is there.
+    """
     shown = here.ask(replay, asked=asked.model_copy(update={"dry_run": True}))
+    if not shown.outcomes:
+        unknown = ", ".join([*map(str, shown.unknown), *shown.unknown_names])
+        raise NotFound(f"none of these events is in the ledger: {unknown}; see `hookonce events list`")
+    if all(outcome.became is ReplayOutcome.DONE for outcome in shown.outcomes):
+        raise Conflict(_said_of_done(shown.outcomes), code="already_done")
     seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in shown.outcomes]
     return Plan(shown, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
 
 
 def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
-    """Count what is there now; what comes later is not meant."""
+    """Count what is there now; what comes later is not meant. Raises: `Conflict`, `NotFound` where nothing matches."""
     wanted = asked.filter
+    _require_filter(wanted)
     wanted = wanted.model_copy(update={"until": wanted.until or datetime.now(UTC)})
     shown = here.ask(count_events, asked=wanted)
+    if not shown.total:
+        raise NotFound(
+            "; ".join(filter(None, ("no event matches, so there is nothing to replay", shown.hint)))
+        )
     return Plan(shown, {"asked": asked.model_copy(update={"filter": wanted, "expected": shown.total})})
 
 
@@ -266,8 +279,7 @@ def release(desk: Desk, asked: EventIds) -> Replayed:
 @action(scope=Scope.REPLAY, asks="how many match, and of what", looks=_how_many_match, audits="bulk replay")
 def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
-    if asked.filter.wanted == Filter():
-        raise Conflict("an empty filter would replay the whole ledger; give it a field")
+    _require_filter(asked.filter)
     if asked.filter.status is None and asked.expected is None:
         raise Conflict("expected a `status` in the filter, or by `expected` how many of all you were shown")
     with desk.connection.transaction():
@@ -305,7 +317,7 @@ def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-@action(scope=Scope.REPLAY)
+@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay))
 def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> BulkStep:
     """Take the next step of a bulk replay, as its rate allows, and drive it from then on.
 
@@ -317,14 +329,14 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
     return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=_models(outcomes))
 
 
-@action(scope=Scope.REPLAY, audits="stop")
+@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
 def stop_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
     bulk_replays.stop(desk.connection, which.bulk, desk.who)
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-@action(scope=Scope.REPLAY, audits="go on")
+@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="go on")
 def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Continue a bulk replay that was stopped. One that is running or complete is left as it is."""
     bulk_replays.go_on(desk.connection, which.bulk, desk.who)
@@ -376,7 +388,12 @@ def _models(outcomes: Iterable[ReplayResult]) -> list[ReplayResultModel]:
     ]
 
 
-def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:
+def _require_filter(wanted: EventFilter) -> None:
+    if wanted.wanted == Filter():
+        raise Conflict("an empty filter would replay the whole ledger; give it a field")
+
+
+def _said_of_done(outcomes: Sequence[ReplayResult | ReplayResultModel]) -> str:
     told = [
         f"{'the command of a client, ' * outcome.is_command}event {outcome.id}: "
         + ", ".join(f"{run.handler} at {run.ended_at.isoformat(timespec='seconds')}" for run in outcome.done)

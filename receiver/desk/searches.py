@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from hookonce.receiver.desk.events import Event
-from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access import audit_log
@@ -57,7 +57,7 @@ class SearchQuery(EventFilter, Paged):
         return needles.read(self.where) if self.where is not None else Needle(self.text)
 
 
-class FoundEvents(Page[Event]):
+class FoundEvents(Page[Event], Hinted):
     """Events whose body holds it, newest first; `next` goes on where looking has ended, null if it looked into all."""
 
     back_to: datetime | None = Field(
@@ -94,4 +94,5 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
         looked_into=found.looked_into,
         closed=found.closed,
         large=found.large,
+        hint=hint(asked.source, found.looked_into or asked.cursor, desk.settings.sources),
     )

@@ -1,5 +1,6 @@
 """Sources, providers, and the secrets that senders handed out; no secret is ever shown."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -7,10 +8,10 @@ from pydantic import Field
 
 from hookonce.providers.kit import registry
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.models import Identifier, Name, Ours, RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -114,7 +115,13 @@ def get_source(desk: Desk, which: SourcePath) -> SourceModel:
     return _shown(desk, [source_of(desk, which)])[0]
 
 
-@action(scope=Scope.ADMIN, audits="test event", is_atomic=False)
+@action(
+    scope=Scope.ADMIN,
+    asks="which source it is",
+    looks=looks_at(get_source),
+    audits="test event",
+    is_atomic=False,
+)
 def send_test_event(desk: Desk, which: SourcePath, asked: TestEventRequest) -> TestEvent:
     """Send a source a realistic event of its sender, signed with its first secret. Handlers run on it.
 
@@ -156,25 +163,38 @@ def list_handed_secrets(desk: Desk) -> HandedSecrets:
     )
 
 
-@action(scope=Scope.ADMIN, audits="forget secret")
+def _which_are_kept(here: Asks, which: SourcePath) -> Plan:
+    shown = here.ask(list_handed_secrets)
+    names = [one.source for one in shown.data]
+    if which.source not in names:
+        raise _not_handed(which, names)
+    return Plan(shown, {"which": which})
+
+
+@action(
+    scope=Scope.ADMIN,
+    asks="which secrets are kept, and in use",
+    looks=_which_are_kept,
+    audits="forget secret",
+)
 def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
     if not handshake_secrets.forget(desk.connection, which.source, desk.who):
-        names = [one.source for one in handshake_secrets.all_kept(desk.connection)]
-        raise NotFound(
-            f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
-            "`hookonce secrets list` shows those that are kept"
-        )
+        raise _not_handed(which, [one.source for one in handshake_secrets.all_kept(desk.connection)])
+
+
+def _not_handed(which: SourcePath, names: Sequence[str]) -> NotFound:
+    return NotFound(
+        f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
+        "`hookonce secrets list` shows those that are kept"
+    )
 
 
 def source_of(desk: Desk, which: SourcePath) -> Source:
     """Return the source that a path names. Raises `NotFound`."""
     source = desk.settings.sources.get(which.source)
     if source is None:
-        raise NotFound(
-            f"no source is called {which.source!r}{did_you_mean(which.source, desk.settings.sources)}; "
-            "`hookonce sources list` shows all"
-        )
+        raise NotFound(no_source(which.source, desk.settings.sources))
     return source
 
 

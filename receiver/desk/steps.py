@@ -1,5 +1,6 @@
 """Steps of handlers: what a person decides about one of which nobody knows whether it happened."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -8,11 +9,11 @@ from pydantic import Field
 from hookonce.receiver.desk.events import EventPath, Step, number_of
 from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.steps import RunUnderWay
+from hookonce.receiver.ledger.steps import RunUnderWay, StepRow
 
 
 class Steps(ResponseModel):
@@ -50,7 +51,19 @@ def list_steps(desk: Desk, which: EventPath) -> Steps:
     return Steps(data=[Step.model_validate(asdict(step)) for step in found])
 
 
-@action(scope=Scope.REPLAY, audits="step done")
+def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
+    shown = here.ask(list_steps, which=which)
+    if not _has(shown.data, asked):
+        raise _no_step(which, asked)
+    return Plan(shown, {"which": which, "asked": asked})
+
+
+@action(
+    scope=Scope.REPLAY,
+    asks="which steps the event has",
+    looks=_which_steps_there_are,
+    audits="step done",
+)
 def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it again."""
     event = number_of(desk, which.event)
@@ -66,11 +79,20 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
         raise Unavailable(str(error), code="key_missing") from None
     now = steps.of_event(desk.connection, event, desk.settings.keyring)
     if not found:
-        name = f"step '{asked.step}'"
-        if any((each.handler, each.name) == step[1:] for each in now):
-            detail = f"the {name} is done already; `hookonce steps forget` would have it done again"
+        if _has(now, asked):
+            detail = (
+                f"the step '{asked.step}' is done already; `hookonce steps forget` would have it done again"
+            )
             raise Conflict(detail, code="step_done")
-        raise NotFound(
-            f"event {which.event} has no {name} of {asked.handler}; `hookonce steps list EVENT` shows them"
-        )
+        raise _no_step(which, asked)
     return Steps(data=[Step.model_validate(asdict(each)) for each in now])
+
+
+def _has(found: Iterable[Step | StepRow], asked: StepDecision) -> bool:
+    return any((each.handler, each.name) == (asked.handler, asked.step) for each in found)
+
+
+def _no_step(which: EventPath, asked: StepDecision) -> NotFound:
+    return NotFound(
+        f"event {which.event} has no step '{asked.step}' of {asked.handler}; `hookonce steps list EVENT` shows them"
+    )

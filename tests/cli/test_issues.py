@@ -44,7 +44,7 @@ def test_issue_is_fixed_ignored_and_reopened(hookonce):
     [
         (("show", "ffffffffffff"), 4, "no issue has the id ffffffffffff"),
         (("show", "nonsense"), 2, "issue: expected the 12 hex digits of an issue"),
-        (("ignore", ID, "--for", "soon"), 2, "--for: "),
+        (("ignore", ID, "--for", "soon"), 2, "'--for': "),
     ],
 )
 @pytest.mark.usefixtures("dead")

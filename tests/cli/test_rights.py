@@ -108,6 +108,7 @@ def test_db_roles_gives_what_doctor_asks_for(role, hookonce, monkeypatch, work, 
     applied = hookonce(*roles, "--apply")
 
     assert (applied.code, applied.out, printed.code) == (0, b"", 0)
+    assert applied.err == f"role {role.name} has its rights: {work}\n"
     with connections.connect(role.limited_url) as connection:
         assert rights.works(connection) == (f"enough for: {does}", True)
         assert rights.partitions(connection) is None

@@ -93,3 +93,45 @@ def test_event_is_edited_and_taken_in_beside_the_ledger(everywhere, inbox, tmp_p
     assert inbox.connection.execute(
         "SELECT type, is_test FROM hookonce.events ORDER BY id DESC LIMIT 1"
     ).fetchone() == ("edits", True)
+
+
+NOTHING = [
+    ("list_events", {}, ["events", "list"]),
+    ("count_events", {"status": "dead"}, ["replay", "--status", "dead"]),
+    ("list_dead_letters", {}, ["events", "list", "--status", "dead", "--group"]),
+    ("search_bodies", {"text": "cus_1"}, ["events", "list", "--body", "cus_1"]),
+    ("list_rejected", {}, ["rejected", "list"]),
+    ("list_conflicts", {}, ["conflicts", "list"]),
+]
+
+
+@pytest.mark.usefixtures("dead")
+@pytest.mark.parametrize(("action", "asked", "command"), NOTHING, ids=[each[0] for each in NOTHING])
+def test_source_that_nobody_has_is_doubted_by_all_where_nothing_is_found(everywhere, action, asked, command):
+    hint = "no source is called 'strip'; did you mean 'stripe'?; `hookonce sources list` shows all"
+    asked = {**asked, "source": "strip"}
+
+    told = {way: everywhere.ask(way, action, asked, []) for way in ("api", "tool")}
+    typed = everywhere.run(*command, "--source", "strip")
+
+    assert {way: answer["hint"] for way, answer in told.items()} == dict.fromkeys(told, hint)
+    assert hint in typed.err
+
+
+@pytest.mark.usefixtures("dead")
+@pytest.mark.parametrize("page", ["events?", "bulk/new?status=dead&"])
+def test_source_that_nobody_has_is_doubted_by_the_pages(everywhere, page):
+    shown = everywhere.browser.get(f"/admin/{page}source=strip").text
+
+    assert "no source is called &#39;strip&#39;; did you mean &#39;stripe&#39;?" in shown
+    assert "no source is called" not in everywhere.browser.get(f"/admin/{page}source=github").text
+
+
+@PLACES
+@pytest.mark.parametrize(
+    "noun", ["audit", "breakers", "commands", "limits", "quarantine", "replays", "workers"]
+)
+def test_every_noun_is_listed_by_list(everywhere, place, noun):
+    listed, alone = everywhere.run(*place, noun, "list"), everywhere.run(*place, noun)
+
+    assert (listed.code, listed.out) == (0, alone.out)

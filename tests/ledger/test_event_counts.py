@@ -9,6 +9,7 @@ from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.runs import ignored as ignored_events
 from hookonce.receiver.ledger.stats import event_counts, totals
 from hookonce.receiver.ledger.store import store
+from tests.support.event_sums import differences
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
 
@@ -142,12 +143,12 @@ def test_recount_mends_what_was_changed_by_hand(connection):
     connection.execute("DELETE FROM hookonce.queue WHERE event = %s", [ids[1]])
     connection.execute("DELETE FROM hookonce.events WHERE id = %s", [ids[1]])
 
-    before = totals.differences(connection)
+    before = differences(connection)
     event_counts.recount(connection)
 
     assert before == {("stripe", "done"): (1, 0)}
     assert by_status(connection) == counted(connection)
-    assert totals.differences(connection) == {}
+    assert differences(connection) == {}
 
 
 def rows(connection, what):
@@ -320,4 +321,4 @@ def test_counts_are_those_of_the_ledger_while_all_happens_at_once(connection, da
     before = by_status(connection)
     count(connection)
     assert before == by_status(connection) == counted(connection)
-    assert totals.differences(connection) == {}
+    assert differences(connection) == {}

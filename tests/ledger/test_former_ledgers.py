@@ -15,8 +15,8 @@ from hookonce.receiver.config.server_urls import libpq_url, with_schema
 from hookonce.receiver.ledger.database import former_tables, migrate, migrations, upgrade_plan
 from hookonce.receiver.ledger.database.live_upgrade import Patience
 from hookonce.receiver.ledger.database.schema_version import REVISION
-from hookonce.receiver.ledger.stats import totals
 from tests.support import former_ledgers
+from tests.support.event_sums import differences
 from tests.support.pooler import PGBOUNCER, pooling
 from tests.support.waiting import until
 
@@ -165,7 +165,7 @@ def test_upgrade_mends_sums_that_were_wrong(last):
     upgrade(last)
 
     with connected(last) as connection:
-        assert totals.differences(connection) == {}
+        assert differences(connection) == {}
 
 
 def test_results_and_times_of_ended_runs_are_kept(former, revision):

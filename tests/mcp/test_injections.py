@@ -90,7 +90,7 @@ def everything(poisoned):
     ]
     for event in range(1, 16):
         answers += [agent.call(tool, event=event) for tool in ("get_event", "get_event_body", "diff_event")]
-        answers.append(agent.call("replay", events=[event]))
+        answers.append(agent.call("replay", events=[event], again=True))
     answers += [
         agent.call("start_bulk_replay", filter={"status": status}) for status in ("dead", "ignored", "done")
     ]

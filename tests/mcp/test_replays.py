@@ -47,19 +47,43 @@ def test_confirmation_that_is_spelled_in_another_way_is_the_same(own):
     assert cycles(inbox, 6) == [(2, "waiting")]
 
 
-def test_what_is_done_is_planned_and_run_again_only_if_one_says_so(own):
+def test_what_is_done_is_planned_only_if_one_says_again(own):
     inbox, agent = own
     (event,) = inbox.deliver("once")
     end_events(inbox.connection, "done", [event], handler="shop.credit")
 
-    plan = agent.call("replay", events=[event])
-    refusal = agent.refusal("confirm", confirmation=plan.known["confirmation"])
+    refusal = agent.refusal("replay", events=[event])
     again = agent.plan("replay", events=[event], again=True)
     outcome = agent.call("confirm", confirmation=again).known["outcomes"][0]
 
-    assert plan.known["plan"]["outcomes"][0]["fate"] == "already_done"
-    assert "already done" in refusal
+    assert f"already done: event {event}: shop.credit at 20" in refusal
     assert (outcome["fate"], cycles(inbox, event)) == ("replayed", [(2, "waiting")])
+
+
+REFUSED = [
+    ("replay", {"events": ["evt_none", 999]}, "none of these events is in the ledger: 999, evt_none"),
+    ("start_bulk_replay", {"filter": {}}, "an empty filter would replay the whole ledger"),
+    ("start_bulk_replay", {"filter": {"status": "dead", "source": "strip"}}, "did you mean 'stripe'?"),
+    ("stop_bulk_replay", {"bulk": 9}, "no bulk replay has number 9"),
+    ("mark_issue", {"issue": "0" * 12, "state": "fixed"}, "no issue has the id"),
+    (
+        "decide_step",
+        {"event": 6, "handler": "a.b", "step": "c", "decision": "forget"},
+        "has no step 'c' of a.b",
+    ),
+    ("pause", {"kind": "source", "name": "strip"}, "no source is called 'strip'"),
+    ("resume", {"kind": "source", "name": "github"}, "the source 'github' is not paused"),
+    ("forget_handed_secret", {"source": "stripe"}, "no sender has handed 'stripe' a secret"),
+    ("send_test_event", {"source": "strip"}, "no source is called 'strip'"),
+    ("send_edited_event", {"event": "evt_none", "body": "{}"}, "no event is 'evt_none'"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED, ids=[each[2][:30] for each in REFUSED])
+def test_what_could_only_be_refused_is_not_planned(tool, arguments, said, ledger):
+    inbox, url = ledger
+
+    assert said in Agent(url, inbox.tokens["admin"]).refusal(tool, **arguments)
 
 
 def test_bulk_replay_takes_what_was_there_when_it_was_planned(own):
@@ -123,8 +147,10 @@ def test_token_that_only_reads_plans_nothing(scope, tool, arguments, ledger):
 def test_read_only_server_has_no_tool_that_changes_something(ledger):
     inbox, url = ledger
     every = set(Agent(url, inbox.tokens["agent"]).tools())
-    left = set(Agent(url, inbox.tokens["agent"], read_only=True).tools())
+    looking = Agent(url, inbox.tokens["agent"], read_only=True)
+    left = set(looking.tools())
 
+    assert "started with --read-only" in looking.refusal("replay", events=[6])
     assert every == {*ACTIONS, "confirm"}
     assert every - left == {name for name, each in ACTIONS.items() if each.changes} | {"confirm"}
 

@@ -18,9 +18,9 @@ import psycopg
 
 from hookonce.receiver.dev.embedded import servers
 from hookonce.receiver.ledger.database import connections, migrate
-from hookonce.receiver.ledger.stats import totals
 from hookonce.receiver.ledger.store import store
 from tests.soak.__main__ import say
+from tests.support.event_sums import differences
 from tests.support.new_event import new_event
 from tests.support.stories.lab import RESTLESS
 from tests.support.stories.stack import Stack, running
@@ -126,7 +126,7 @@ def judge(stack, expected):
             yield f"{event} ({kind}) has {effects.get(event, 0)} effects"
     yield from (f"{event} ({expected[event]}) is lost" for event in expected.keys() - met)
     with psycopg.connect(stack.database_url, autocommit=True) as sql:
-        for (source, status), (kept, counted) in totals.differences(sql).items():
+        for (source, status), (kept, counted) in differences(sql).items():
             yield f"the sum of {status} of {source} is {kept}, a full count gives {counted}"
 
 

@@ -13,13 +13,13 @@ import psycopg
 
 from hookonce.receiver.dev.embedded import Postgres, Valkey
 from hookonce.receiver.ledger.database import migrate
-from hookonce.receiver.ledger.stats import totals
 from tests.soak import clients, housekeeping
 from tests.soak.clients import Clients
 from tests.soak.crasher import Crasher
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
 from tests.soak.storm import Storm
+from tests.support.event_sums import differences
 from tests.support.pooler import Pooler
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import PLANS
@@ -260,7 +260,7 @@ def _look_at_the_ledger(stack):
     if count := stack.query("SELECT count(*) FROM hookonce.event_states WHERE status = 'lost'")[0][0]:
         yield f"{count} events are neither to be done nor ended"
     with psycopg.connect(stack.database_url, autocommit=True) as sql:
-        for (source, status), (kept, counted) in totals.differences(sql).items():
+        for (source, status), (kept, counted) in differences(sql).items():
             yield f"the sum of {status} of {source} is {kept}, a full count gives {counted}"
 
 

@@ -41,9 +41,9 @@ from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.runs import leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
-from hookonce.receiver.ledger.stats import totals
 from tests.support import claiming, status_moves
 from tests.support.dying import Dying
+from tests.support.event_sums import differences
 from tests.support.waiting import until
 
 SECRET = "whsec_of_the_machine"
@@ -216,7 +216,7 @@ class World:
 
     def check_sums(self):
         """Compare the sums that are kept with a count of everything."""
-        assert totals.differences(self.database) == {}
+        assert differences(self.database) == {}
 
     def close(self):
         self.dying.close()

@@ -11,6 +11,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from hookonce.receiver.api.mcp.confirmations import Confirmations
 from hookonce.receiver.api.mcp.fence import SAID, Fenced, schema
+from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.maintenance import get_token
@@ -52,7 +53,9 @@ class Tools:
             return self._confirmed(desk_of, _only(arguments, "confirmation"))
         action = self._actions.get(name)
         if action is None:
-            raise NotFound(f"no tool is called {name!r}")
+            if name in {*ACTIONS, CONFIRM}:
+                raise NotFound(f"{name!r} changes something, and this server was started with --read-only")
+            raise NotFound(f"no tool is called {name!r}{did_you_mean(name, self._actions)}")
         models = read(action, arguments)
         if not action.changes:
             return Fenced.of(desk_of("").ask(action, **models))

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import asking, desk, rows
+from hookonce.receiver.cli.desk import asking, desk, pages
 from hookonce.receiver.cli.event_listing import print_events, say_empty
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.dead_letters import DeadLettersQuery, list_dead_letters
-from hookonce.receiver.desk.events import EventsQuery, ListedEvent, list_events
+from hookonce.receiver.desk.events import ListedEvent, list_events
 from hookonce.receiver.desk.searches import SearchQuery, search_bodies
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS
 from hookonce.receiver.ledger.states import EventStatus
@@ -25,9 +24,10 @@ MAX_SEARCHED = 200
 def list_(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
     """Print the events that match."""
     with desk() as here:
-        found = list(rows(here, list_events, partial(EventsQuery, **given), limit))
-    _print(found, given, as_json=as_json)
-    if limit and len(found) == limit:
+        found = list(pages(here, list_events, {**given, "limit": limit}))
+    rows = [event for page in found for event in page.data]
+    _print(rows, given, found[-1].hint, as_json=as_json)
+    if limit and len(rows) == limit:
         tell(f"the newest {limit}; --limit 0 gives all")
 
 
@@ -40,7 +40,7 @@ def search(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
         tell(
             f"a search in bodies gives {MAX_SEARCHED} events at most, --limit {limit} too; to go on, give --until"
         )
-    _print([ListedEvent(**dict(event)) for event in found.data], given, as_json=as_json)
+    _print([ListedEvent(**dict(event)) for event in found.data], given, found.hint, as_json=as_json)
     said = f"{found.looked_into} bodies looked into"
     if found.closed:
         said += f", {found.closed} of them can't be opened here"
@@ -59,7 +59,7 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
     with desk() as here:
         found = here.ask(list_dead_letters, asked=asking(DeadLettersQuery, **given))
     if not found.data and not as_json:
-        say_empty(given)
+        say_empty(given, found.hint)
     for each in found.data:
         newest = each.newest_events[0]
         if as_json:
@@ -77,9 +77,9 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         tell(f"of the newest {MAX_DEATHS}")
 
 
-def _print(found: list[ListedEvent], given: Mapping[str, Any], *, as_json: bool) -> None:
+def _print(found: list[ListedEvent], given: Mapping[str, Any], hint: str | None, *, as_json: bool) -> None:
     if not as_json:
-        print_events(found, {event.id: event.dead for event in found}, given)
+        print_events(found, {event.id: event.dead for event in found}, given, hint)
         return
     left_out = set() if given.get("status") == EventStatus.DEAD else {"dead"}
     for event in found:

@@ -5,6 +5,7 @@ import click
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
@@ -140,6 +141,9 @@ def roles_command(upgrade: str | None, *, applies: bool, **named: str | None) ->
         require_servers(settings, redis=False)
         with connections.connect(settings.database_url) as connection:
             roles.apply(connection, given, upgrade)
+        for name in dict.fromkeys(filter(None, (*given.values(), upgrade))):
+            tasks = [task.value for task in given if given[task] == name] + ["upgrade"] * (name == upgrade)
+            tell(f"role {clean(name)} has its rights: {', '.join(tasks)}")
         return
     click.echo("BEGIN;")
     for statement in roles.statements(given, schema_of(settings.database_url), upgrade):

@@ -2,57 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
 import click
 
-from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.desk.pauses import Handler
-from hookonce.receiver.desk.pauses import list_handlers as list_handlers_
+from hookonce.receiver.desk.pauses import Handler, list_handlers
 from hookonce.receiver.ledger.handlers import HandlerLimits
-
-
-@click.group()
-def handlers() -> None:
-    """List the handlers that workers know."""
-
-
-@handlers.command("list", epilog=examples("hookonce handlers list", "hookonce handlers list --json"))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def list_handlers(*, as_json: bool) -> None:
-    """List handlers: what they take, their limits, how their runs ended.
-
-    Workers say at their start, and now and then, which handlers they have: nobody else can tell. One that no worker
-    names any more is listed for another day.
-    """
-    with desk() as here:
-        documents = [each for handler in here.ask(list_handlers_).data for each in _documents(handler)]
-    if as_json:
-        for document in documents:
-            print_json(document)
-        return
-    show(
-        (
-            "handler",
-            "takes",
-            "batch",
-            "limits",
-            "attempts",
-            "done",
-            "open",
-            "dead",
-            "took",
-            "last run",
-            "seen",
-        ),
-        [_row(each) for each in documents],
-        empty="no worker has told of a handler; `hookonce init` writes one, and `hookonce dev` runs it",
-    )
-
 
 _PAUSED_BY: Final = {None: "", "person": " (paused)", "breaker": " (stopped by its breaker)"}
 
@@ -82,27 +41,45 @@ def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
         }
 
 
-def _row(document: dict[str, Any]) -> list[object]:
-    latest: datetime | None = document["latest_run"]
-    name = document["handler"] + _PAUSED_BY[document["paused_by"]]
-    takes = f"{document['place']} {document['pattern']}"
-    numbers = [document[key] for key in ("attempts", "done", "open", "dead")]
-    batch = document["batch"] or ""
-    if document["batch"] and document["batch_size"]:
-        batch = f"{document['batch_size']} of {document['batch']}"
-    limits = ", ".join(HandlerLimits.of(document).words())
-    ends = [ago(latest), ago(document["announced_at"])]
-    return [
-        name,
-        takes,
-        batch,
-        limits,
-        *numbers,
-        _took(document["p50_seconds"], document["p99_seconds"]),
-        *ends,
-    ]
+def _batch(document: dict[str, Any]) -> object:
+    size, most = document["batch_size"], document["batch"]
+    return f"{size} of {most}" if size and most else most or ""
 
 
-def _took(half: float | None, most: float | None) -> str | None:
+def _took(document: dict[str, Any]) -> str | None:
     """Say within how many seconds half of the runs ended, and 99 of a hundred."""
+    half, most = document["p50_seconds"], document["p99_seconds"]
     return None if half is None or most is None else f"{half:.3g} s, p99 {most:.3g} s"
+
+
+handlers = click.Group(
+    commands=[
+        listing(
+            list_handlers,
+            {
+                "handler": lambda one: one["handler"] + _PAUSED_BY[one["paused_by"]],
+                "takes": lambda one: f"{one['place']} {one['pattern']}",
+                "batch": _batch,
+                "limits": lambda one: ", ".join(HandlerLimits.of(one).words()),
+                "attempts": itemgetter("attempts"),
+                "done": itemgetter("done"),
+                "open": itemgetter("open"),
+                "dead": itemgetter("dead"),
+                "took": _took,
+                "last run": lambda one: ago(one["latest_run"]),
+                "seen": lambda one: ago(one["announced_at"]),
+            },
+            "no worker has told of a handler; `hookonce init` writes one, and `hookonce dev` runs it",
+            rows_of=_documents,
+            document=dict,
+            name="list",
+            epilog=examples("hookonce handlers list", "hookonce handlers list --json"),
+            about="""List handlers: what they take, their limits, how their runs ended.
+
+            Workers say at their start, and now and then, which handlers they have: nobody else can tell. One that no
+            worker names any more is listed for another day.
+            """,
+        )
+    ],
+    help="List the handlers that workers know.",
+)

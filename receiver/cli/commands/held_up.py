@@ -39,7 +39,7 @@ limits = listing(
         ),
     },
     "no handler has a limit; `@on(rate=, concurrency=)` sets one",
-    keeps=limits_of,
+    rows_of=lambda handler: [handler] if limits_of(handler) else [],
     document=lambda handler: handler.model_dump(
         include={"name", "limits", "waiting_for_limit", "rate_delay_seconds"}
     ),
@@ -57,7 +57,9 @@ breakers = listing(
         "error": lambda handler: handler.breaker and handler.breaker.error.partition("\n")[0],
     },
     "no handler has a circuit breaker; `@on(breaker=)` gives it one",
-    keeps=lambda handler: handler.breaker or (handler.limits and handler.limits.breaker),
+    rows_of=lambda handler: (
+        [handler] if handler.breaker or (handler.limits and handler.limits.breaker) else []
+    ),
     document=_breaker,
     about="List the circuit breakers of handlers: which are open, by which error, and when one event is tried.",
 )

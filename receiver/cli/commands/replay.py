@@ -9,7 +9,7 @@ import click
 from hookonce.receiver.cli.commands.bulk_replays import replays
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.cli.options.event_options import choosing, doubt, given_of
+from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output.exits import Exit
@@ -137,8 +137,8 @@ def _begun(
         return bulk
     wanted = asking(BulkFilter, **given)
     counted = here.ask(count_events, asked=asking(EventFilter, **given))
-    if not counted.total:
-        doubt(given.get("source"))
+    if counted.hint:
+        tell(counted.hint)
     chosen = question.ask(counted, options, as_json=as_json)
     if chosen is None:
         return None

@@ -6,25 +6,13 @@ from datetime import timedelta
 import click
 
 from hookonce.receiver.cli.connections import ledger, operator
+from hookonce.receiver.cli.options.time_option import SPAN
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
-from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Scope
-
-
-class _Lasts(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
-    name = "span"
-
-    def convert(
-        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        try:
-            return value if isinstance(value, timedelta) else parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.group()
@@ -42,7 +30,7 @@ def tokens() -> None:
     type=click.Choice([scope.value for scope in Scope]),
     help="What it is good for; may be repeated. admin includes the others.",
 )
-@click.option("--expires", type=_Lasts(), help="Good for so long: 12h, 90d. Without, until it is revoked.")
+@click.option("--expires", type=SPAN, help="Good for so long: 12h, 90d. Without, until it is revoked.")
 def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> None:
     """Make a token and print it, alone, on stdout. It can't be shown again. NAME is who acts, in the audit."""
     with ledger() as connection:

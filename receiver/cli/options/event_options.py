@@ -1,19 +1,13 @@
 """The options that choose events: the same names and meanings for every command that takes many."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
-from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.options.completion_types import PROVIDERS, SOURCES
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.ledger.queries.event_filter import FIELDS
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -60,29 +54,3 @@ def require_span(since: datetime | None, until: datetime | None) -> None:
         raise click.UsageError(
             "--until must be later than --since: --since 2h --until 1h is the hour that ended an hour ago"
         )
-
-
-def doubt(source: str | None) -> None:
-    """Warn on stderr that no source is called so, once nothing was found: the name may be misspelt."""
-    if source is None:
-        return
-    from hookonce.receiver.config.alerts import (
-        ALERTS_SOURCE,  # listings start sooner without the configuration
-    )
-
-    with suppress(ConfigError):
-        known = _sources()
-        if source not in {*known, ALERTS_SOURCE}:
-            tell(clean(f"no source is called {source!r}{did_you_mean(source, known)}"))
-
-
-def _sources() -> list[str]:
-    if at():
-        from hookonce.receiver.cli.desk import desk  # the same
-        from hookonce.receiver.desk.sources import list_sources
-
-        with desk() as here:
-            return [each.name for each in here.ask(list_sources).data]
-    from hookonce.receiver.cli.local_sources import sources
-
-    return list(sources(configured()))

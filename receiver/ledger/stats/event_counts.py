@@ -201,8 +201,6 @@ _SLICES = f"SELECT coalesce(min(id), 0) / {SLICE}, coalesce(max(id), 0) / {SLICE
 _RECOUNTED = 200
 """Slices that a recount looks at by one statement."""
 
-_FULL = "SELECT source, status, count(*) FROM hookonce.event_states GROUP BY source, status"
-
 
 def changed(rows: str, column: str) -> str:
     """Return the statement that notes in which slices `rows` have changed: a part of the one that changes them."""
@@ -294,11 +292,6 @@ def recount(connection: psycopg.Connection) -> None:
         first, last = connection.execute(_SLICES).fetchone() or (0, 0)
         for start in range(first, last + 1, _RECOUNTED):
             connection.execute(_RECOUNT_ENDED, {"first": start, "last": min(start + _RECOUNTED - 1, last)})
-
-
-def full_count(connection: psycopg.Connection) -> dict[tuple[str, str], int]:
-    """Count all events by source and status, one by one, which takes long: what the sums must come to."""
-    return {(source, status): number for source, status, number in connection.execute(_FULL)}
 
 
 def newest_open(connection: psycopg.Connection) -> int | None:

@@ -95,19 +95,6 @@ def event_sums(connection: psycopg.Connection) -> list[EventSum]:
     return [EventSum(*row) for row in rows]
 
 
-def differences(connection: psycopg.Connection) -> dict[tuple[str, str], tuple[int, int]]:
-    """Compare the sums with a count of all events one by one, at one moment; return what is not equal, in this order.
-
-    Takes long where there are many events. Where the queue is long, the open ones of a sum are some minutes old.
-    """
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        kept = {(source, status): number for source, status, number in events_by_status(connection)}
-        counted = event_counts.full_count(connection)
-    found = {label: (kept.get(label, 0), counted.get(label, 0)) for label in kept.keys() | counted.keys()}
-    return {label: numbers for label, numbers in sorted(found.items()) if numbers[0] != numbers[1]}
-
-
 def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
     """Count refused deliveries by source ('' where no source has the name) and reason, since ever."""
     return connection.execute(_REJECTIONS).fetchall()
