@@ -11,7 +11,6 @@ from mcp_types import Tool, ToolAnnotations
 
 from hookonce.receiver.api.mcp.confirmations import Confirmations
 from hookonce.receiver.api.mcp.fence import SAID, Fenced, schema
-from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.maintenance import get_token
@@ -55,7 +54,7 @@ class Tools:
         if action is None:
             if name in {*ACTIONS, CONFIRM}:
                 raise NotFound(f"{name!r} changes something, and this server was started with --read-only")
-            raise NotFound(f"no tool is called {name!r}{did_you_mean(name, self._actions)}")
+            raise NotFound(f"no tool is called {name!r}; `tools/list` has all")
         models = read(action, arguments)
         if not action.changes:
             return Fenced.of(desk_of("").ask(action, **models))
