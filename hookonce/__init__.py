@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hookonce.jobs.attempts.failure_callbacks import FailedAttempt, on_failure
-    from hookonce.jobs.batches.registration import on_batch
     from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.handlers import GiveUp, RetryLater
-    from hookonce.jobs.registration import on
+    from hookonce.jobs.registration import on, on_batch
     from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
     from hookonce.receiver.endpoints.attempt import Operation, current_operation
     from hookonce.receiver.endpoints.endpoint import idempotent
@@ -76,7 +75,7 @@ _OF_JOBS = {
     "StepStopped": "steps",
     "UNKNOWN": "steps",
     "on": "registration",
-    "on_batch": "batches.registration",
+    "on_batch": "registration",
 }
 
 

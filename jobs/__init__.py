@@ -2,7 +2,7 @@
 
 - `event`: the event as a handler sees it
 - `provider_lookup`: the provider that reads an event's body
-- `registration`, `handlers`, `handler_signature`: `@on`, the registry behind it, and what a handler asks for
+- `registration`, `handlers`, `handler_signature`: `@on`, `@on_batch`, the registry behind, and what handlers ask for
 - `steps`: parts of a handler that are done once for its event
 - `commands`: the handlers of commands, and the pydantic models that they name
 - `worker`: the RQ worker, and the one job it takes
@@ -12,7 +12,6 @@
 - `slots`: one slot in the main thread, or a thread for each of many: what makes the attempts of what was claimed
 - `drain`: what an RQ job does, and what a worker is made of
 - `attempts`: one attempt of one run: transaction, time limit, outcome
-- `batches`: handlers that take many events at once
 - `failures`: what is kept of a failed attempt: error, traceback, issue, release
 - `report`: what the desk knows of what a worker is at
 - `stopping`: whether this process was asked to stop

@@ -167,9 +167,7 @@ class Claimer:
         """
         self._train.doubt()
         executor.discard()
-        if isinstance(
-            error, psycopg.DataError | DataError
-        ):  # no outage: the ledger would say the same for ever
+        if isinstance(error, psycopg.DataError | DataError):  # no outage: it would be said again for ever
             log.error("what the ledger holds, or what it was given, does not fit", exc_info=error)
             return True
         if not isinstance(error, AWAY):
@@ -295,9 +293,14 @@ class Claimer:
         return run.is_trial or not self._shared.failure_rows.has_tripped(self.registry.named(run.handler))
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
-        """Give back runs that were not started; others may have them."""
+        """Give back runs that were not started; others may have them. Where that fails they wait to be given back."""
         runs = list(runs)
-        if leases.release(self._executor.idle_ledger, runs):
+        try:
+            released = leases.release(self._executor.idle_ledger, runs) if runs else ()
+        except BaseException:
+            self.buffer.put(runs, 0.0)
+            raise
+        if released:
             reach("run.released")
             self._notify()
         self._held.over(runs)

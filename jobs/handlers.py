@@ -20,8 +20,7 @@ from typing import Any
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
 from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
 
 QUICK = timedelta(milliseconds=5)
 """Attempts that take less may share a flush with others (`jobs.attempts.train`)."""
@@ -164,7 +163,7 @@ class Handler:
 
 
 class Registry:
-    """The handlers of one worker, in the order they were registered; the `Handlers` of `jobs.plan`."""
+    """The handlers of one worker, in the order they were registered."""
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []

@@ -4,25 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from hookonce.jobs.handlers import Handler
+from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.runs.claimed import QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.states import Waits
 
 UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
 """How long a run waits whose handler this worker does not know."""
-
-
-class Handlers(Protocol):
-    """The handlers of one worker."""
-
-    def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
-        """Return the handlers that take such an event."""
-        ...
-
-    def named(self, name: str) -> Handler | None:
-        """Return a handler by name, or None if this worker does not know it."""
-        ...
 
 
 class Room(Protocol):
@@ -60,7 +48,7 @@ class _Run(NamedTuple):
 class Plan:
     """The plan of one claim, as `decisions.Decide` asks for it; without `room` of a suspect, which is run alone."""
 
-    def __init__(self, handlers: Handlers, room: Room | None = None) -> None:
+    def __init__(self, handlers: Registry, room: Room | None = None) -> None:
         self.takers = handlers.matching
         self._handlers = handlers
         self._room = room

@@ -1,6 +1,7 @@
-"""`@on`: checks what a function is declared with, and registers it; imports the modules in which that is done."""
+"""`@on` and `@on_batch`: check what a function is declared with, and register it; the import of the user's modules."""
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -21,15 +22,26 @@ from hookonce.jobs.handlers import (
     HandlerError,
     Registry,
 )
-from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
+from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.ledger.runs.run_limits import PER, BatchSize, Rate, RunLimit
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
+BatchFunction = TypeVar("BatchFunction", bound=Callable[[Any, Any], object])
 
 _FORMER_NAME = "jobs"
 """Where `on` was in 0.1: a package that is there no more, or in a clone without that name."""
 MAX_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
+
+_LONGEST_WAIT = timedelta(minutes=1)
+_UNFIT_FOR_BATCHES = {
+    "rate": "a rate counts runs; say how many at once by most=, how often by wait=",
+    "concurrency": "it counts runs; a worker takes one batch of a handler at a time",
+    "per": "a batch may hold events of any account and source",
+    "tx": "a batch is one transaction",
+}
+_WAIT = re.compile(r"(\d{1,5})(ms|s)", re.ASCII)
 
 
 @overload
@@ -103,14 +115,14 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
     Raises `HandlerError` for values that make no sense.
     """
-    require_names("on", place, pattern)
+    _require_names("on", place, pattern)
 
     def register(function: Callable[..., object]) -> Callable[..., object]:
-        called = name_of(function, name)
+        called = _name_of(function, name)
         _require_transaction(called, tx, isolation)
         if name is None and uses_steps(function):
             raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
-        handler = handler_of(
+        handler = _handler_of(
             called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
         )
         limit = _run_limit(called, rate, concurrency, per)
@@ -120,7 +132,46 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     return register
 
 
-def require_names(decorator: str, place: object, pattern: object) -> None:
+def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
+    place: str,
+    pattern: str = "*",
+    *,
+    most: int = 500,
+    wait: str | float | timedelta = 0,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+    isolation: str | None = None,
+    breaker: int | None = None,
+    **unfit: object,
+) -> Callable[[BatchFunction], BatchFunction]:
+    """Have a function take many events of a source (or a provider) at once, in one transaction.
+
+    It takes `(events, tx)` or `(events, session)`, as handlers of `@on` do one event; each event keeps its own run. It
+    gets up to `most` that are due, in the order of their due times; if they are fewer, the first of them waits for
+    others for `wait` ("200ms", "2s", seconds or a timedelta; a minute at most). `timeout` is for the whole batch.
+
+    If it raises, what it wrote is rolled back, nobody is charged, and both halves are tried by themselves; so on until
+    one event stands alone, which is treated as any: an attempt is used up, there is a pause, the last of them ends in
+    a dead run. It may name events by `GiveUp(…, event=…)` and `RetryLater(…, event=…)`. The other parameters are those
+    of `@on`. Raises `HandlerError` for values that make no sense.
+    """
+    _require_names("on_batch", place, pattern)
+
+    def register(function: BatchFunction) -> BatchFunction:
+        called = _name_of(function, name)
+        _require_fit(called, place, unfit)
+        handler = _handler_of(
+            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, given="events"
+        )
+        handlers.registry.add(replace(handler, batch=_batch_size(called, most, wait)))
+        return function
+
+    return register
+
+
+def _require_names(decorator: str, place: object, pattern: object) -> None:
     """Raise `HandlerError` where a decorator was given something else than a source and a type."""
     if not isinstance(place, str) or not isinstance(pattern, str):
         called = getattr(place, "__qualname__", repr(place))
@@ -128,12 +179,12 @@ def require_names(decorator: str, place: object, pattern: object) -> None:
         raise HandlerError(f"@{decorator} at {called}: expected a source and a type, {expected}")
 
 
-def name_of(function: Callable[..., Any], name: str | None) -> str:
+def _name_of(function: Callable[..., Any], name: str | None) -> str:
     """Return what a handler is called, by itself or as it was told."""
     return name or f"{function.__module__}.{function.__qualname__}"
 
 
-def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
+def _handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
     called: str,
     place: str,
     pattern: str,
@@ -287,3 +338,39 @@ def _duration(value: float | timedelta) -> timedelta:
     if isinstance(value, bool):
         raise TypeError(f"{value} is no time")
     return value if isinstance(value, timedelta) else timedelta(seconds=value)
+
+
+def _require_fit(called: str, place: str, unfit: dict[str, object]) -> None:
+    for option in unfit:
+        why = _UNFIT_FOR_BATCHES.get(option, "there is no such parameter")
+        raise HandlerError(f"handler '{called}': {option}= does not go with @on_batch: {why}")
+    if place == COMMAND or place.startswith("commands."):
+        raise HandlerError(
+            f"handler '{called}': a command is done by itself, with @on; its client waits for it"
+        )
+
+
+def _batch_size(called: str, most: int, wait: str | float | timedelta) -> BatchSize:
+    try:
+        return BatchSize(most, _batch_wait(wait))
+    except ValueError as error:
+        raise HandlerError(f"handler '{called}': {error}") from None
+
+
+def _batch_wait(wait: str | float | timedelta) -> timedelta:
+    """Return how long to wait. Raises ValueError."""
+    found: object = wait
+    if isinstance(wait, str) and (form := _WAIT.fullmatch(wait)):
+        found = timedelta(milliseconds=int(form[1])) if form[2] == "ms" else timedelta(seconds=int(form[1]))
+    elif (
+        isinstance(wait, int | float)
+        and not isinstance(wait, bool)
+        and 0 <= wait <= _LONGEST_WAIT.total_seconds()
+    ):
+        found = timedelta(seconds=wait)
+    if isinstance(found, timedelta) and timedelta(0) <= found <= _LONGEST_WAIT:
+        return found
+    longest = _LONGEST_WAIT.total_seconds()
+    raise ValueError(
+        f'wait={wait!r} is wrong; expected "200ms", "2s", seconds or a timedelta, up to {longest:g} s'
+    )

@@ -42,12 +42,9 @@ class UnderWay(NamedTuple):
 class Place(Protocol):
     """Where one attempt at a time is made; `is_lost`: by a handler that no time limit could end."""
 
-    @property
-    def under_way(self) -> UnderWay | None: ...  # noqa: D102
-    @property
-    def is_lost(self) -> bool: ...  # noqa: D102
-    @property
-    def executor(self) -> Executor: ...  # noqa: D102
+    under_way: UnderWay | None
+    is_lost: bool
+    executor: Executor
 
 
 class Report:
@@ -113,9 +110,8 @@ class Reporter:
         self,
         place: Place,
         connect: Callable[[], AbstractContextManager[psycopg.Connection]],
-        besides: Sequence[Place] = (),
     ) -> None:
-        self._report = Report([place], besides)
+        self._report = Report([place])
         self._connect = connect
         self._has_reported = False
         self._has_ended = threading.Event()

@@ -120,10 +120,8 @@ class Worker(SimpleWorker):
                 job = self._take_job(timeout)
             except NotOurs as error:
                 log.info("dropped %s", error)
-                if (
-                    time.monotonic() - self._looked_at > LISTEN_TIMEOUT
-                ):  # junk without end must not hold up events
-                    self._poll_ledger()
+                if time.monotonic() - self._looked_at > LISTEN_TIMEOUT:
+                    self._poll_ledger()  # junk without end must not hold up events
                 continue
             except (redis.ConnectionError, redis.TimeoutError):
                 self._redis_failed = True

@@ -55,7 +55,7 @@ TERMS: Final[Mapping[str, str]] = {
 
 EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.RECEIVED: "in the ledger, and due: no worker has taken it yet, or its source is paused",
-    EventStatus.RUNNING: "a worker has claimed it; at least one of its runs is under way",
+    EventStatus.RUNNING: "a worker has claimed it; at least one of its runs is under way, or waits there for a slot",
     EventStatus.WAITING: "a run of it is to come: after a failure, at a time it asked for, or when a pause, limit or "
     "batch lets it",
     EventStatus.DONE: "every run ended well",
@@ -71,7 +71,7 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
 
 RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
     RunStatus.WAITING: "not started yet, or to be tried again at its due time",
-    RunStatus.RUNNING: "an attempt is under way, under a lease",
+    RunStatus.RUNNING: "under a lease: an attempt is under way, or begins as soon as its worker has a slot for it",
     RunStatus.DONE: "the handler returned, and what it wrote is committed",
     RunStatus.DEAD: "attempts used up, the handler raised `GiveUp`, or it committed by itself",
 }

@@ -13,7 +13,6 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
@@ -47,6 +46,24 @@ class Commit(NamedTuple):
 USUAL = Commit()
 
 
+class Marking:
+    """What is known of the mark of an attempt's transaction, and of what it is sure to have left alone."""
+
+    xact_id: str | None = None
+    """The marked transaction's, good for the end of the attempt in this session."""
+    is_marked = False
+    """Whether a mark was tried."""
+    is_session_ours = True
+    """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
+    may_have_prepared = False
+    """Whether it may have prepared something there by a function."""
+
+    def unmarked(self) -> "Marking":
+        """Return the same for a transaction of ours that follows: it has no mark."""
+        self.xact_id = None
+        return self
+
+
 class AttemptConnection:
     """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads.
 
@@ -56,6 +73,7 @@ class AttemptConnection:
 
     def __init__(self, engine: Engine, engine_of_handlers: Engine) -> None:
         self.engine_of_handlers = engine_of_handlers
+        """The engine that a handler finds at the connection: nobody else gets what is opened there."""
         self._engine = engine
         self._connection: Connection | None = None
         self._driver: psycopg.Connection[Any] | None = None  # under it
@@ -64,7 +82,9 @@ class AttemptConnection:
         self._sent: EndSent | None = None
         self._is_sent_last = False  # no transaction is begun with it
         self.is_session_changed = False
+        """Whether a handler has changed the session in a way that nothing takes back."""
         self.is_transaction_changed = False
+        """Whether a handler has changed its transaction in a way that a chained one would take over."""
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
         self._cancelling: threading.Thread | None = None
         self._cancels_within = 0.0

@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from hookonce.jobs.attempts import endings, failure_callbacks
+from hookonce.jobs.attempts.attempt_connection import Marking
 from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.single import after_success, event_of, leave, log_end, took_since
-from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.attempts.work import Blocks, Host, Transaction
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
 from hookonce.jobs.failures.error_summary import whereabouts

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 
 import psycopg
 
@@ -19,13 +18,8 @@ log = logging.getLogger(__name__)
 
 _TICK = 1.0
 """Seconds."""
-
-
-class Cut(Protocol):
-    """A run whose transactions are ended once they have been open for too long."""
-
-    def cut_overlong(self, now: float) -> None:
-        """End a transaction of its that has been open for too long, by the monotonic clock."""
+CutOverlong = Callable[[float], None]
+"""Ends a transaction that has been open for too long, by the monotonic clock."""
 
 
 class Heartbeat:
@@ -37,7 +31,7 @@ class Heartbeat:
         self._claims = claims
         self._connect = connect
         self._lock = threading.Lock()
-        self._runs: set[Cut] = set()
+        self._cuts: set[CutOverlong] = set()
         self._has_begun = False
         self._end = threading.Event()
 
@@ -54,24 +48,24 @@ class Heartbeat:
         self._end.set()
 
     @contextmanager
-    def cutting(self, run: Cut) -> Iterator[None]:
-        """Watch over the transactions of a run as long as the block lasts."""
+    def cutting(self, cut: CutOverlong) -> Iterator[None]:
+        """Have a run's transactions watched over as long as the block lasts."""
         self.begin()
         with self._lock:
-            self._runs.add(run)
+            self._cuts.add(cut)
         try:
             yield
         finally:
             with self._lock:
-                self._runs.discard(run)
+                self._cuts.discard(cut)
 
     def _beat_on(self) -> None:
         due = time.monotonic() + leases.RENEW_INTERVAL.total_seconds()
         while not self._end.wait(min(max(due - time.monotonic(), 0), _TICK)):
             with self._lock:
-                runs = list(self._runs)
-            for run in runs:
-                run.cut_overlong(time.monotonic())
+                cuts = list(self._cuts)
+            for cut in cuts:
+                cut(time.monotonic())
             if time.monotonic() >= due:
                 due = time.monotonic() + leases.RENEW_INTERVAL.total_seconds()
                 self.beat()

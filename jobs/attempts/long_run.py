@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit, Marking
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -21,7 +21,6 @@ from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import (
     OF_BLOCK,
     ROLLED_BACK,
-    Marking,
     OverlongBlock,
     TransactionGuard,
 )
@@ -155,7 +154,7 @@ class LongTransactions:
         work.marking.is_marked = (
             True  # none of its transactions is, but one may go on that has locked the run
         )
-        with self._heartbeat.cutting(self._run):
+        with self._heartbeat.cutting(self._run.cut_overlong):
             yield self
 
     @contextmanager

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -10,19 +9,9 @@ from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.train import Train
-from hookonce.jobs.handlers import Handler
+from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.idempotency.postgresql import Connections
-
-
-class Handlers(Protocol):
-    """The handlers of one process, and what is known of how long they take."""
-
-    def named(self, name: str) -> Handler | None:
-        """Return a handler by name, or None."""
-
-    def is_quick(self, name: str) -> bool:
-        """Return whether a handler's attempts are so short that they may share a flush."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +25,7 @@ class Shared:
     provider_of: Callable[[str, str], Provider | None]
     claims: HeldClaims
     heartbeat: Heartbeat
-    handlers: Handlers
+    handlers: Registry
     train: Train | None = None
     steps: Connections | None = None
     sealing: Sealing = field(default_factory=Sealing)

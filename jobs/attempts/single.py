@@ -11,11 +11,10 @@ from typing import Any
 import psycopg
 
 from hookonce.jobs.attempts import endings, failure_callbacks
-from hookonce.jobs.attempts.attempt_connection import Commit
+from hookonce.jobs.attempts.attempt_connection import Commit, Marking
 from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.long_run import lock
 from hookonce.jobs.attempts.shared import Shared
-from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.attempts.work import Blocks, Following, Host, Transaction
 from hookonce.jobs.event import ReceivedEvent, received
 from hookonce.jobs.handlers import Handler

@@ -12,15 +12,16 @@ were left on it are for nobody else.
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, Protocol, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import psycopg
 from psycopg import Cursor, ServerCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from sqlalchemy import Connection, Engine, PoolProxiedConnection
+from sqlalchemy import Connection, PoolProxiedConnection
 from sqlalchemy.event import listen
 
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Marking
 from hookonce.jobs.attempts.statement_effects import StatementEffects, effects_of
 from hookonce.receiver.ledger.database import engines, schema
 
@@ -67,44 +68,12 @@ _HOOKED = ("commit", "rollback", "wait", "guard")
 """What stands in the place of the driver's own, and the guard."""
 
 
-class Marking:
-    """What is known of the mark of an attempt's transaction, and of what it is sure to have left alone."""
-
-    xact_id: str | None = None
-    """The marked transaction's, good for the end of the attempt in this session."""
-    is_marked = False
-    """Whether a mark was tried."""
-    is_session_ours = True
-    """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
-    may_have_prepared = False
-    """Whether it may have prepared something there by a function."""
-
-    def unmarked(self) -> "Marking":
-        """Return the same for a transaction of ours that follows: it has no mark."""
-        self.xact_id = None
-        return self
-
-
 class RolledBack(Exception):  # noqa: N818  what was found
     """A handler's transaction is no longer the one it was given, and nothing that was written in that is there."""
 
 
 class OverlongBlock(RuntimeError):  # noqa: N818  what was found
     """A transaction was open for longer than its lease allows, and its connection is gone."""
-
-
-class Owner(Protocol):
-    """Whose connection it is, which goes on with it afterwards."""
-
-    engine_of_handlers: Engine
-    """The engine that a handler finds at the connection: nobody else gets what is opened there."""
-    is_session_changed: bool
-    """Whether a handler has changed the session in a way that nothing takes back."""
-    is_transaction_changed: bool
-    """Whether a handler has changed its transaction in a way that a chained one would take over."""
-
-    def adopt(self, connection: Connection) -> None:
-        """Go on with another object for the connection."""
 
 
 class TransactionGuard(Marking):
@@ -122,7 +91,7 @@ class TransactionGuard(Marking):
         self,
         connection: Connection,
         driver: psycopg.Connection[Any],
-        owner: Owner,
+        owner: AttemptConnection,
         mark: Callable[[Cursor[Any]], str] | None = None,
         *,
         texts: Texts = OF_ATTEMPT,

@@ -10,12 +10,11 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit, Marking
 from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
-from hookonce.jobs.attempts.transaction_guard import Marking
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Ended

@@ -16,7 +16,7 @@ MAX_MESSAGE_LENGTH = 1800
 LEFT_OUT = "(left out: it may quote values)"
 
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_OURS = tuple(str(Path(__file__).parents[1] / name) for name in ("attempts", "batches", "handlers.py"))
+_OURS = tuple(str(Path(__file__).parents[1] / name) for name in ("attempts", "handlers.py"))
 CYTHON = (".pyx", ".pxd", ".pxi")
 _PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
 _DETAIL = re.compile(r"^(D[EÉ]TAIL|CONTEXT) ?:(?! *\(left out).*$", re.MULTILINE)

@@ -11,7 +11,7 @@ from hookonce.jobs.stopping import stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs import due_rows
 from hookonce.receiver.ledger.runs.due_cursor import SweepMark
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -40,7 +40,7 @@ class Sweep:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = connections.connect(self._url)
-            due = claims.is_anything_due(self._connection, self._mark)
+            due = due_rows.is_anything_due(self._connection, self._mark)
             if due:
                 reach("sweep.found")
                 self._notify()

@@ -5,11 +5,9 @@
 - `batches`: batches, made in a slot
 - `single_slot`: one slot in the main thread, which claims between its attempts
 - `pool`: many slots, and the thread that claims for them
-- `slot_limit`: the time limit of a thread
+- `slot_limit`: the time limit of a thread, and how long a process waits for what may yet end by itself
 - `watchdog`: holds all slots to their limits
 - `lost_slots`: slots that nothing ended, and what is given back when the process stops
-- `failure_calls`: the callbacks of what was ended for a lost slot
-- `timeouts`: how long a process waits for what may yet end by itself
 - `suspects`: what may have been under way when a process died, run by children of this one, each by itself
 - `suspect_child`: one such child, which outlives its parent
 """

@@ -18,12 +18,10 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
 from hookonce.jobs.slots.batches import BatchThread
 from hookonce.jobs.slots.capacity import Capacity
-from hookonce.jobs.slots.failure_calls import FailureCalls
-from hookonce.jobs.slots.lost_slots import LostSlots
+from hookonce.jobs.slots.lost_slots import FailureCalls, LostSlots
 from hookonce.jobs.slots.slot import Slot, SlotThread
-from hookonce.jobs.slots.slot_limit import SlotLimit
+from hookonce.jobs.slots.slot_limit import USUAL, SlotLimit, Timeouts
 from hookonce.jobs.slots.suspects import Suspects
-from hookonce.jobs.slots.timeouts import USUAL, Timeouts
 from hookonce.jobs.slots.watchdog import Watchdog
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
@@ -241,12 +239,7 @@ class Pool(Claimer):
         if not is_over and time.monotonic() < self._late_at:
             return
         self._late_at = time.monotonic() + _CALL_INTERVAL
-        if late := self.buffer.take_late(None if is_over else self.may_start):
-            try:
-                self._release(late)
-            except BaseException:
-                self.buffer.put(late, 0.0)  # still ours, to be given back later
-                raise
+        self._release(self.buffer.take_late(None if is_over else self.may_start))
 
     def call_for_help(self) -> None:
         """Notify for what is more than a batch; not each time, for our own main thread may be who takes it.

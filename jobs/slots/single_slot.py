@@ -102,15 +102,7 @@ class SingleSlot(Claimer):
         """Settle what was claimed when the ledger went away: nothing else is begun before."""
         self._settle_doubtful()
         self.slot.settle()
-        self._give_back_unstarted()
-
-    def _give_back_unstarted(self) -> None:
-        if unstarted := self.buffer.take_late():
-            try:
-                self._release(unstarted)
-            except BaseException:
-                self.buffer.put(unstarted, 0.0)
-                raise
+        self._release(self.buffer.take_late())
 
     def _run_until(self, until: float, named: Sequence[int] | None) -> int:
         attempts = events = waits = 0
@@ -141,7 +133,7 @@ class SingleSlot(Claimer):
         count = 0
         if claim.runs and (first := self.buffer.take_first()) is not None:
             count = self.slot.work(first)
-        self._give_back_unstarted()
+        self._release(self.buffer.take_late())
         return count + self._batches.run(claim.batchable, until)
 
     def _run_suspects_beside(self, claim: Claim, until: float, at_most: int) -> int:

@@ -8,13 +8,14 @@ has lost its slot: its run is ended for it. The watchdog rings (`hookonce.jobs.s
 import ctypes
 import threading
 import time
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.slots.timeouts import USUAL, Timeouts
+from hookonce.jobs.attempts.time_limit import GRACE_PERIOD, TimeLimit, TimeUp
 
 _raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)(
     ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
@@ -22,6 +23,25 @@ _raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)(
 _clear_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)(
     ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
 )
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """The waits of one process; nothing else is different where they are shorter."""
+
+    again: timedelta = timedelta(seconds=1)
+    """How long a thread that goes on after its time limit goes on until it is told again."""
+    grace: timedelta = GRACE_PERIOD
+    """How long after the limit its socket is shut down; a step later, its slot is lost."""
+    cancellation: timedelta = timedelta(seconds=2)
+    """How long the cancellation of a statement may take."""
+    stop: timedelta = timedelta(seconds=20)
+    """How long runs under way may go on when the process is told to stop; then they are given back, not counted."""
+    broken: timedelta = timedelta(seconds=5)
+    """The same where too many slots are lost."""
+
+
+USUAL = Timeouts()
 
 
 class Step(Enum):

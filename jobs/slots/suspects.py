@@ -49,7 +49,7 @@ class Suspects:
         stops_within: timedelta = STOPS_WITHIN,
     ) -> None:
         """Start them by `command`; `place`: a path without suffix that whoever comes after this process has, too."""
-        self.handlers: takeover.Handlers = takeover.NoHandlers()
+        self.handlers: takeover.Handlers | None = None
         """What is known of the handlers that suspects are of."""
         self._command = command
         self._long, self._stops_within = long.total_seconds(), stops_within.total_seconds()

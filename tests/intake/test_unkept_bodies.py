@@ -9,7 +9,7 @@ from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 
 NONE_KEPT = "keep_body = false"
 MARK = "whoever-reads-this-has-found-the-body"

@@ -13,8 +13,7 @@ from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED, register_handlers
 from hookonce.receiver.ledger.runs import takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from tests.support.claiming import claim, claim_suspect, lapse
 from tests.support.django_project import entry
 from tests.support.inbox import inbox

@@ -14,8 +14,8 @@ from hookonce.jobs import claimer
 from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, failed_attempts, takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.jobs.test_batches import rob
 from tests.stories.mistakes import replace, reword
 from tests.support.claiming import claim, claim_batch, claim_suspect, lapse

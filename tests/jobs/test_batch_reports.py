@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.handlers import GiveUp
-from hookonce.jobs.slots.timeouts import Timeouts
+from hookonce.jobs.slots.slot_limit import Timeouts
 from hookonce.receiver.ledger.stats import batch_figures, counters
 from tests.jobs.slots.conftest import let_go, pool_of
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, rob, work_to_the_end

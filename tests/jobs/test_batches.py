@@ -8,7 +8,7 @@ from sqlalchemy import text
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import batch_claims, takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.stats import batch_figures
 from tests.support.claiming import claim, claim_batch, lapse
 from tests.support.inbox import effect

@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hookonce.receiver.app import create_app
 from hookonce.receiver.ledger.runs import takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.support.claiming import claim, claim_suspect, lapse
 from tests.support.inbox import effect, inbox

@@ -12,9 +12,9 @@ from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.slots.capacity import OneAtATime
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import leases
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.claimed import LEASE
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.states import RunStatus
 from tests.support.claiming import end, lapse
 from tests.support.inbox import effect, inbox

@@ -8,7 +8,7 @@ import pytest
 from hookonce import on_batch
 from hookonce.jobs import handlers
 from hookonce.jobs.handlers import HandlerError, Registry
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 
 
 def take(events, tx):

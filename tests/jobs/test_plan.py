@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, UNKNOWN_HANDLER_PAUSE, Plan
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decision, Paused
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.states import Waits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

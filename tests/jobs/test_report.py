@@ -13,7 +13,7 @@ from hookonce.jobs.report import Report, Reporter
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.support.desk import soon
 from tests.support.inbox import effect

@@ -10,8 +10,7 @@ from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.runs import leases
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from tests.support import claiming, desk
 from tests.support.inbox import effect
 

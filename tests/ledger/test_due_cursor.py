@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows, parking
+from hookonce.receiver.ledger.runs import due_cursor, due_rows, parking
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import Plan, Planner
@@ -208,14 +208,14 @@ def test_sweep_passes_over_what_was_not_due_a_moment_ago(connection, clock):
     mark = SweepMark(clock)
     put(connection, "first")
     claim(connection, DueCursor())
-    looks = [claims.is_anything_due(connection, mark)]
+    looks = [due_rows.is_anything_due(connection, mark)]
     put(connection, "now")
-    looks.append(claims.is_anything_due(connection, mark))
+    looks.append(due_rows.is_anything_due(connection, mark))
     claim(connection, DueCursor())
     put(connection, "early", due="-1 min")
-    looks.append(claims.is_anything_due(connection, mark))
+    looks.append(due_rows.is_anything_due(connection, mark))
     clock.now += due_cursor.FULL_LOOK_INTERVAL.total_seconds()
-    looks.append(claims.is_anything_due(connection, mark))
+    looks.append(due_rows.is_anything_due(connection, mark))
 
     assert looks == [False, True, False, True]
 

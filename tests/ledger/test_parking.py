@@ -10,7 +10,7 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, parking
+from hookonce.receiver.ledger.runs import due_rows, parking
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.stats import backlog, totals
 from hookonce.receiver.ledger.store import store
@@ -122,7 +122,7 @@ def test_claim_parks_events_of_a_paused_source(connection):
 
     assert [run.event.event_id for run in claim.runs] == ["evt_1"]
     assert claim.waiting == 200
-    assert not claims.is_anything_due(connection)
+    assert not due_rows.is_anything_due(connection)
 
 
 def test_event_is_due_for_the_handler_that_is_not_paused(connection):

@@ -15,7 +15,7 @@ import psycopg
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, leases, parking, takeover
+from hookonce.receiver.ledger.runs import due_rows, leases, parking, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
@@ -154,7 +154,7 @@ class Chaos:
         time.sleep(chance.random() * 0.05)
 
     def sweep(self, connection, _):
-        claims.is_anything_due(connection)
+        due_rows.is_anything_due(connection)
         parking.park_rows(connection)
         parking.unpark_left(connection)
         time.sleep(0.05)

@@ -25,7 +25,7 @@ from hookonce.receiver.ledger.queries import (
 )
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events as event_replays
-from hookonce.receiver.ledger.runs import claims, ends, ignored, leases, parking, takeover
+from hookonce.receiver.ledger.runs import due_rows, ends, ignored, leases, parking, takeover
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import EventStatus
@@ -150,7 +150,7 @@ def work(connection):
 
 
 def sweep(connection):
-    claims.is_anything_due(connection)
+    due_rows.is_anything_due(connection)
     id_at_time.first_since(connection, datetime.now(UTC))
     event_counts.advance(connection, event_counts.mark(connection))
     lost_events.look(connection)

@@ -11,7 +11,7 @@ from hookonce.receiver.ledger.queries.event_details import RunRow
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, ignored, leases, takeover
 from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
-from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
 from tests.support.claiming import end
@@ -43,11 +43,6 @@ class Planner:
         return next((plan for plan in self.plans if plan.name == name), None)
 
 
-class ThreeAttempts(NoHandlers):
-    def most_attempts(self, _):
-        return 3
-
-
 @pytest.fixture
 def connection(database_url):
     with connections.connect(database_url) as connection:
@@ -73,7 +68,7 @@ def claim_suspect(connection, *names):
 
 def expire(connection):
     claiming.lapse(connection)
-    takeover.take_over(connection, WorkerEnd(handlers=ThreeAttempts()))
+    takeover.take_over(connection, WorkerEnd(handlers=claiming.Attempts(3)))
 
 
 def state(connection):

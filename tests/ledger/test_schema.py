@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable, dat
 from hookonce.receiver.ledger.database.schema_version import REVISION
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
-from hookonce.receiver.ledger.runs import claims, parking
+from hookonce.receiver.ledger.runs import due_rows, parking
 from hookonce.receiver.redis.client import connect
 from tests.support import former_ledgers
 from tests.support.in_process import Receiver
@@ -121,7 +121,7 @@ def sweep_and_prune(url, redis_url):
             assert failure
             task(connection)
         parking.unpark_left(connection)
-        assert claims.is_anything_due(connection)
+        assert due_rows.is_anything_due(connection)
         for dry_run in (True, False):
             retention = RetentionPass(Retention(*[timedelta(0)] * 4), dry_run=dry_run)
             assert list(retention.steps(connection))

@@ -8,7 +8,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
 from hookonce.receiver.ledger.runs import ignored, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import (
     ENDED,
     ENDED_RUNS,
@@ -51,11 +51,6 @@ class Planner:
 
     def named(self, name):
         return next((plan for plan in self.plans if plan.name == name), None)
-
-
-class OneAttempt(NoHandlers):
-    def most_attempts(self, _):
-        return 1
 
 
 @pytest.fixture
@@ -122,7 +117,7 @@ def worker_gone_and_the_next_one_too(connection):
     takeover.take_over(connection)
     claiming.claim_suspect(connection, Planner(Plan("a")))
     claiming.lapse(connection)
-    takeover.take_over(connection, WorkerEnd(handlers=OneAttempt()))
+    takeover.take_over(connection, WorkerEnd(handlers=claiming.Attempts(1)))
 
 
 def handler_unknown_to_the_next_worker(connection):

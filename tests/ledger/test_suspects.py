@@ -11,7 +11,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
 from tests.support.new_event import new_event
@@ -41,11 +41,6 @@ class Planner:
         return next((plan for plan in self.plans if plan.name == name), None)
 
 
-class TwoAttempts(NoHandlers):
-    def most_attempts(self, _):
-        return 2
-
-
 @pytest.fixture
 def connection(database_url):
     with connections.connect(database_url) as connection:
@@ -69,7 +64,7 @@ def claim_suspect(connection, *plans):
 def die(connection):
     """Have every lease be over, and somebody find that."""
     claiming.lapse(connection)
-    takeover.take_over(connection, WorkerEnd(handlers=TwoAttempts()))
+    takeover.take_over(connection, WorkerEnd(handlers=claiming.Attempts(2)))
 
 
 def runs(connection):

@@ -33,7 +33,7 @@ from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.intake import traced as traced_intake
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.results import CALL
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.monitoring import otel
 from tests.support.in_process import Receiver
 from tests.support.waiting import until

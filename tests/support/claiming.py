@@ -20,6 +20,19 @@ class Room:
         return [0] * len(handlers)
 
 
+class Attempts:
+    """Handlers that are given so many attempts each, one after the other at once."""
+
+    def __init__(self, most):
+        self._most = most
+
+    def most_attempts(self, _):
+        return self._most
+
+    def pause_after(self, *_):
+        return NO_TIME
+
+
 def claim(connection, handlers, *, slots=1, **options):
     """Claim what is due for the handlers of a worker: a `Registry`, or what does as one."""
     return claims.claim(connection, Plan(handlers, Room(slots)), **options)

@@ -11,9 +11,8 @@ from psycopg import sql
 from hookonce.jobs.handlers import GiveUp, Handler, Registry
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs import breakers, takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.breakers import Failure
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 from hookonce.receiver.ledger.store import store

@@ -13,7 +13,7 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `ends_by_function`: ends those that succeed where the handler's role has no right on the tables
 - `marks`: what a transaction leaves behind that its handler has committed by itself
 - `takeover`: what workers have lost: suspects, and what may be taken by others
-- `batch_size`, `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
+- `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
 - `batch_parts`: parts of those that failed or were lost, to be tried by themselves
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `rate_changes`: what another rate has put off, made due

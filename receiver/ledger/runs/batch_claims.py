@@ -14,12 +14,12 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, due_rows
 from hookonce.receiver.ledger.runs.batch_parts import Part
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 from hookonce.receiver.ledger.runs.due_for_batch import Wanted
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of the bodies of one batch."""

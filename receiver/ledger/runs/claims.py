@@ -17,13 +17,13 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans
-from hookonce.receiver.ledger.reasons import HANDLER, IS_DUE_SINCE, IS_NOT_PAUSED, OF_ROWS
+from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.limit_gate import LimitedRun
-from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
+from hookonce.receiver.ledger.states import EventStatus, Waits
 from hookonce.receiver.ledger.stats import event_counts
 
 log = logging.getLogger(__name__)
@@ -106,19 +106,6 @@ WITH given_up AS (
     SELECT event, '', cycle, '{EventStatus.IGNORED}', 0, now() FROM given_up
 )
 {event_counts.newly_ignored("given_up")}
-"""  # noqa: S608  constants
-# Unreadable events: dead under each handler that takes them, with the reason.
-_BURY = f"""
-WITH gone AS (
-    DELETE FROM hookonce.queue WHERE event = %(event)s AND token IS NULL
-), dead AS (
-    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
-    SELECT %(event)s, handler, cycle, '{RunStatus.DEAD}', attempts + 1, now()
-    FROM unnest(%(handlers)s::text[], %(cycles)s::int[], %(attempts)s::int[]) AS t (handler, cycle, attempts)
-    RETURNING handler, cycle, attempts
-)
-INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
-SELECT %(event)s, handler, cycle, attempts, %(error)s FROM dead
 """  # noqa: S608  constants
 SUSPECT_PAUSE = timedelta(seconds=5)
 """How long a suspect waits whose limit is full; others wait for a place, but it must stay what it is."""
@@ -321,36 +308,10 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 
 def _bury(connection: psycopg.Connection, decide: Decide, events: Sequence[int]) -> None:
-    """End the runs of events that can't be read as dead, each with one attempt: the others must go on.
-
-    An event that nobody takes is ignored all the same.
-    """
-    by_event: defaultdict[int, list[unreadable.UnreadableRun]] = defaultdict(list)
-    for run in unreadable.open_runs(connection, events):
-        by_event[run.event].append(run)
-    if gone := [event for event in events if event not in by_event]:
-        unreadable.forget(connection, gone)
-    for event, runs in by_event.items():
-        dead = [
-            (name, run.cycle, run.attempts)
-            for run in runs
-            for name in (
-                [run.handler]
-                if run.handler is not None
-                else [handler.name for handler in decide.takers(run.source, run.provider, run.type)]
-            )
-        ]
-        if not dead:
-            connection.execute(_IGNORE, [[event]])
-            continue
-        error = unreadable.reason(connection, event, due_rows.VALUES, due_rows.HEAVY)
-        first = runs[0]
-        log.error("%s", error, extra={"event": event, "source": first.source, "type": first.type})
-        handlers, cycles, attempts = _columns(dead)
-        connection.execute(
-            _BURY,
-            {"event": event, "handlers": handlers, "cycles": cycles, "attempts": attempts, "error": error},
-        )
+    """End the runs of events that can't be read as dead; an event that nobody takes is ignored all the same."""
+    untaken = unreadable.bury(connection, decide, events, due_rows.VALUES, due_rows.HEAVY)
+    if untaken:
+        connection.execute(_IGNORE, [untaken])
 
 
 def _by_handler(planned: Sequence[PlannedRun]) -> Mapping[str, Sequence[int]]:
@@ -416,27 +377,3 @@ def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, c
         waiting = [each for each in planned if each.row.event.id not in others]
         write(connection, waiting, (), waiting, slots=0)
     return len(waiting)
-
-
-# Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
-_ANYTHING_DUE = f"""
-WITH head AS MATERIALIZED (
-    SELECT source, type, due_at FROM hookonce.queue
-    WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
-SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
-           OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),
-       coalesce((SELECT min(due_at) FROM head), now())
-"""  # noqa: S608  constants
-
-
-def is_anything_due(connection: psycopg.Connection, mark: SweepMark | None = None) -> bool:
-    """Return whether there is something to do for a worker: to be claimed, to be taken over, or much to be parked.
-
-    `mark` says from where on to look, and is told what was found.
-    """
-    mark = mark or SweepMark()
-    row = connection.execute(_ANYTHING_DUE, {"since": mark.look()}).fetchone()
-    is_due, first = row or (False, None)
-    if first is not None:
-        mark.found(first)
-    return bool(is_due)

@@ -9,13 +9,15 @@ from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.reasons import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, SweepMark
 from hookonce.receiver.ledger.states import Waits
 
 HEAVY = 256 * 1024
 """Bytes; bodies above this are loaded when their run starts, so that a claim of them does not fill the memory."""
 HEAD = 1000
 """Due rows among which those of paused handlers are made to wait in one go."""
+_LOOK = 1000
+"""Due rows that are looked at to tell whether there is anything to do."""
 _LATEST = 500
 """Due rows, the last, among which those are looked for that are not of the crowd at the head of the queue."""
 
@@ -131,3 +133,27 @@ def _locked(
     return [row for row in rows if row.event.source], odd + [
         row.event.id for row in rows if not row.event.source
     ]
+
+
+# Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
+_ANYTHING_DUE = f"""
+WITH head AS MATERIALIZED (
+    SELECT source, type, due_at FROM hookonce.queue
+    WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
+SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
+           OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),
+       coalesce((SELECT min(due_at) FROM head), now())
+"""  # noqa: S608  constants
+
+
+def is_anything_due(connection: psycopg.Connection, mark: SweepMark | None = None) -> bool:
+    """Return whether there is something to do for a worker: to be claimed, to be taken over, or much to be parked.
+
+    `mark` says from where on to look, and is told what was found.
+    """
+    mark = mark or SweepMark()
+    row = connection.execute(_ANYTHING_DUE, {"since": mark.look()}).fetchone()
+    is_due, first = row or (False, None)
+    if first is not None:
+        mark.found(first)
+    return bool(is_due)

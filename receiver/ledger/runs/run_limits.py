@@ -1,4 +1,4 @@
-"""What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once; no SQL here.
+"""What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once. And batches. No SQL.
 
 A rate is a schedule: what comes beyond it gets a time of its own, spread over the period, so that a backlog is not
 claimed again and again. A tenth of the rate may start at once after a silence, and no period has more times of one
@@ -24,6 +24,10 @@ _FARTHEST = timedelta(days=3650)
 
 PER: Final = ("account", "source")
 """What a limit may be counted by; otherwise there is one for the handler."""
+
+
+MOST: Final = 5000
+"""Events that a batch may be declared to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,19 @@ class RunLimit:
         if self.per == "account":
             return event.account or ""
         return event.source if self.per == "source" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """`most` events at once; fewer wait for others until the first of them has been due for `wait`."""
+
+    most: int
+    wait: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what makes no sense."""
+        if type(self.most) is not int or not 2 <= self.most <= MOST:  # noqa: PLR2004  one is no batch
+            raise ValueError(f"most={self.most!r} is wrong; expected a number of events from 2 to {MOST}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,33 +125,21 @@ class Handlers(Protocol):
         """Return how long a run waits after an attempt that failed."""
 
 
-class NoHandlers:
-    """Where none is known: each is given as many attempts as is announced, at once."""
-
-    def most_attempts(self, _: str) -> int | None:
-        """Return None."""
-        return None
-
-    def pause_after(self, _name: str, _attempt: int) -> timedelta:
-        """Return no time."""
-        return timedelta(0)
-
-
 class WorkerEnd(NamedTuple):
-    """What is known of how a worker ended, and of the handlers that may have ended it."""
+    """What is known of how a worker ended, and of the handlers that may have ended it.
+
+    Without `handlers` each is given as many attempts as is announced, at once.
+    """
 
     error: str = LEASE_RAN_OUT
-    handlers: Handlers = NoHandlers()
+    handlers: Handlers | None = None
 
     def charged(self, name: str, attempt: int) -> AttemptResult:
         """Return the end of an attempt of a suspect that was under way."""
-        return AttemptResult(
-            RunStatus.WAITING,
-            error=self.error,
-            delay=self.handlers.pause_after(name, attempt),
-            most=self.handlers.most_attempts(name),
-            waits=Waits.SUSPECT,
-        )
+        delay, most = timedelta(0), None
+        if self.handlers is not None:
+            delay, most = self.handlers.pause_after(name, attempt), self.handlers.most_attempts(name)
+        return AttemptResult(RunStatus.WAITING, error=self.error, delay=delay, most=most, waits=Waits.SUSPECT)
 
 
 def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable

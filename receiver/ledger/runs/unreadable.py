@@ -5,6 +5,7 @@ The rows are at the client already when that is found, so the transaction goes o
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -12,6 +13,8 @@ import psycopg
 from psycopg.rows import args_row, tuple_row
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
+from hookonce.receiver.ledger.runs.decisions import Decide
+from hookonce.receiver.ledger.states import RunStatus
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +35,22 @@ FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.recei
 WHERE e.id = %(id)s
 """
 
+# Dead under each handler that takes them, with the reason.
+_BURY = f"""
+WITH gone AS (
+    DELETE FROM hookonce.queue WHERE event = %(event)s AND token IS NULL
+), dead AS (
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+    SELECT %(event)s, handler, cycle, '{RunStatus.DEAD}', attempts + 1, now()
+    FROM unnest(%(handlers)s::text[], %(cycles)s::int[], %(attempts)s::int[]) AS t (handler, cycle, attempts)
+    RETURNING handler, cycle, attempts
+)
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
+SELECT %(event)s, handler, cycle, attempts, %(error)s FROM dead
+"""  # noqa: S608  constants
 
-class UnreadableRun(NamedTuple):
+
+class _Run(NamedTuple):
     """A row of the queue whose event can't be read, but for what says who takes it."""
 
     event: int
@@ -63,19 +80,62 @@ def sort_out(cursor: psycopg.Cursor[Row]) -> tuple[list[Row], list[int]]:
     return readable, odd
 
 
-def open_runs(connection: psycopg.Connection, events: Sequence[int]) -> list[UnreadableRun]:
+def bury(
+    connection: psycopg.Connection,
+    decide: Decide,
+    events: Sequence[int],
+    columns: Mapping[str, str],
+    heavy: int,
+) -> list[int]:
+    """End the runs of events that can't be read as dead, each with one attempt: the others must go on.
+
+    `columns`: what was read of an event. Return the events that nobody takes, which are left as they are.
+    """
+    by_event: defaultdict[int, list[_Run]] = defaultdict(list)
+    for run in _open_runs(connection, events):
+        by_event[run.event].append(run)
+    if gone := [event for event in events if event not in by_event]:
+        _forget(connection, gone)
+    untaken = []
+    for event, runs in by_event.items():
+        dead = [(name, run.cycle, run.attempts) for run in runs for name in _takers(run, decide)]
+        if not dead:
+            untaken.append(event)
+            continue
+        error = _reason(connection, event, columns, heavy)
+        first = runs[0]
+        log.error("%s", error, extra={"event": event, "source": first.source, "type": first.type})
+        handlers, cycles, attempts = map(list, zip(*dead, strict=True))
+        values = {
+            "event": event,
+            "handlers": handlers,
+            "cycles": cycles,
+            "attempts": attempts,
+            "error": error,
+        }
+        connection.execute(_BURY, values)
+    return untaken
+
+
+def _takers(run: _Run, decide: Decide) -> Sequence[str]:
+    if run.handler is not None:
+        return [run.handler]
+    return [handler.name for handler in decide.takers(run.source, run.provider, run.type)]
+
+
+def _open_runs(connection: psycopg.Connection, events: Sequence[int]) -> list[_Run]:
     """Lock what nobody is at of these events, and return it."""
-    cursor = connection.cursor(row_factory=args_row(UnreadableRun))
+    cursor = connection.cursor(row_factory=args_row(_Run))
     return cursor.execute(_OPEN, [list(events)]).fetchall()
 
 
-def forget(connection: psycopg.Connection, events: Sequence[int]) -> None:
+def _forget(connection: psycopg.Connection, events: Sequence[int]) -> None:
     """Take out of the queue runs of events that are gone, as only somebody who deletes rows by hand leaves them."""
     connection.execute(_FORGET, [list(events)])
     log.error("taken out of the queue: runs of events that are not in the ledger any more: %s", events)
 
 
-def reason(connection: psycopg.Connection, event: int, columns: Mapping[str, str], heavy: int) -> str:
+def _reason(connection: psycopg.Connection, event: int, columns: Mapping[str, str], heavy: int) -> str:
     """Return which columns of an event can't be read, and why."""
     found = []
     for name, column in columns.items():

@@ -10,7 +10,7 @@ import pytest
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support import waiting
 from tests.support.django_project import entry
 from tests.support.inbox import OPEN

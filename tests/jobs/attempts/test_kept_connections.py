@@ -11,7 +11,7 @@ from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.django_project import entry
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import until

@@ -15,7 +15,7 @@ from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox
 from tests.support.pooler import PGBOUNCER, pooling

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import ends, marks, takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.stories.mistakes import replace, reword
 from tests.support import claiming

@@ -18,7 +18,7 @@ from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.dev.embedded import Postgres, postgres
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.runs import marks
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.django_project import entry
 from tests.support.inbox import inbox
 from tests.support.waiting import until

@@ -12,7 +12,7 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.maintenance import erasure, partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.queries import event_details
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.kept_lines import keeping_lines

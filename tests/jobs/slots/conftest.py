@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.slots.pool import Pool
-from hookonce.jobs.slots.timeouts import Timeouts
+from hookonce.jobs.slots.slot_limit import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from tests.support.inbox import inbox
 

@@ -8,9 +8,8 @@ import pytest
 
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from tests.support.inbox import OPEN, effect
 from tests.support.waiting import until
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
 from tests.api.conftest import open_inbox
 from tests.support.desk import soon
 from tests.support.inbox import effect

@@ -15,10 +15,10 @@ from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.jobs.slots.timeouts import Timeouts
+from hookonce.jobs.slots.slot_limit import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.runs import breakers, takeover
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.claiming import lapse
 from tests.support.inbox import effect

@@ -8,8 +8,7 @@ from hookonce.jobs.handlers import GiveUp
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.capacity import ClaimCapacity
 from hookonce.receiver.ledger.runs import claims, due_cursor
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
 from tests.support.inbox import effect
 from tests.support.waiting import until
 

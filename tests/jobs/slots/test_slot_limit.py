@@ -11,8 +11,7 @@ from sqlalchemy import text
 from hookonce.jobs.attempts import attempt_connection
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots.slot_limit import SlotLimit, Step
-from hookonce.jobs.slots.timeouts import Timeouts
+from hookonce.jobs.slots.slot_limit import SlotLimit, Step, Timeouts
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from tests.jobs.slots.conftest import IMPATIENT

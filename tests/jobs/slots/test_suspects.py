@@ -15,9 +15,9 @@ import pytest
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.plan import Plan
+from hookonce.jobs.slots.slot_limit import Timeouts
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
-from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, takeover
