@@ -49,7 +49,6 @@ class Plan:
     """The plan of one claim, as `decisions.Decide` asks for it; without `room` of a suspect, which is run alone."""
 
     def __init__(self, handlers: Registry, room: Room | None = None) -> None:
-        self.takers = handlers.matching
         self._handlers = handlers
         self._room = room
 
@@ -57,6 +56,10 @@ class Plan:
     def slots(self) -> int:
         """How many of what is leased may be under way at once, all having been decided."""
         return 1 if self._room is None else self._room.slots
+
+    def takers(self, source: str, provider: str, type: str) -> Sequence[str]:  # noqa: A002  the field's word
+        """Return the names of the handlers that take such an event."""
+        return [handler.name for handler in self._handlers.matching(source, provider, type)]
 
     def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
@@ -77,7 +80,7 @@ class Plan:
         if row.handler is not None:
             return [_Run(row, row.n, row.handler, self._handlers.named(row.handler))]
         event = row.event
-        takers = self.takers(event.source, event.provider, event.type)
+        takers = self._handlers.matching(event.source, event.provider, event.type)
         if not takers:
             return [_Run(row, row.n, "", None)]
         return [_Run(row, row.n + number, each.name, each) for number, each in enumerate(takers)]

@@ -65,7 +65,6 @@ class DjangoTransactions:
 
     rolled_back = ROLLED_BACK
     may_follow = False
-    shares_flushes = False
     blocks: Blocks | None = None
 
     def __init__(

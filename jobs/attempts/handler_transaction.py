@@ -4,9 +4,9 @@ The end is written and committed in one round trip, which begins the next run's 
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -39,7 +39,7 @@ def require_at_rest(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
+class HandlerTransactions:
     """The transactions of one executor, one after the other; itself the one that is open."""
 
     rolled_back = ROLLED_BACK
@@ -71,13 +71,7 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
         self._guard = work.marking = TransactionGuard(
             connection, driver, self.connection, partial(ends.mark, runs=work.runs), wait=wait
         )
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+        return nullcontext(self)
 
     def lent(self) -> AbstractContextManager[object]:
         """Give the guarded connection out."""

@@ -61,13 +61,6 @@ class PlannedRun(NamedTuple):
         return (self.row.event.id, self.n)
 
 
-class Named(Protocol):
-    """A handler."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-
 class Decide(Protocol):
     """What a worker decides on the due rows of one claim."""
 
@@ -80,6 +73,6 @@ class Decide(Protocol):
         """How many of what is leased may be under way at once; asked for when all has been decided."""
         ...
 
-    def takers(self, source: str, provider: str, type: str) -> Sequence[Named]:  # noqa: A002
-        """Return the handlers that take such an event."""
+    def takers(self, source: str, provider: str, type: str) -> Sequence[str]:  # noqa: A002
+        """Return the names of the handlers that take such an event."""
         ...

@@ -98,7 +98,13 @@ def bury(
         _forget(connection, gone)
     untaken = []
     for event, runs in by_event.items():
-        dead = [(name, run.cycle, run.attempts) for run in runs for name in _takers(run, decide)]
+        dead = [
+            (name, run.cycle, run.attempts)
+            for run in runs
+            for name in (
+                decide.takers(run.source, run.provider, run.type) if run.handler is None else [run.handler]
+            )
+        ]
         if not dead:
             untaken.append(event)
             continue
@@ -115,12 +121,6 @@ def bury(
         }
         connection.execute(_BURY, values)
     return untaken
-
-
-def _takers(run: _Run, decide: Decide) -> Sequence[str]:
-    if run.handler is not None:
-        return [run.handler]
-    return [handler.name for handler in decide.takers(run.source, run.provider, run.type)]
 
 
 def _open_runs(connection: psycopg.Connection, events: Sequence[int]) -> list[_Run]:

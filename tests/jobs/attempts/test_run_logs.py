@@ -1,10 +1,13 @@
 """What handlers write is kept with their attempts: done, failed, put off; and is dropped with bodies."""
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from hookonce import GiveUp, RetryLater
 from hookonce.receiver.config.settings import load_settings
@@ -162,6 +165,23 @@ def test_lines_of_a_batch_are_kept_once_and_shown_with_each_of_its_events(inbox,
     assert inbox.rows(
         "SELECT count(*) FILTER (WHERE octet_length(lines) > 60), count(*) FROM hookonce.run_logs"
     ) == [(1, 3)]
+
+
+def test_handler_sees_no_number_that_the_lines_before_it_were_given(inbox, keeps_lines):  # noqa: ARG001
+    seen = []
+
+    def handler(_, tx):
+        log.info("told")
+        with suppress(DBAPIError), tx.begin_nested():
+            seen.append(tx.execute(text("SELECT lastval()")).scalar())
+
+    inbox.on(handler)
+    inbox.deliver("a", "b", "c")
+
+    inbox.work()
+
+    assert len(logs(inbox, 3)) == 1
+    assert not seen
 
 
 def test_each_half_of_a_batch_that_fails_keeps_what_it_wrote(inbox, keeps_lines):  # noqa: ARG001
