@@ -11,7 +11,7 @@ from rq import Worker
 from hookonce.jobs.claimer import STEP_CONNECTIONS
 from hookonce.jobs.slots.suspects import MOST
 from hookonce.receiver.cli.doctor import slots
-from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, STEPS
+from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, OF_CHILD, STEPS
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from tests.support import desk
@@ -65,9 +65,9 @@ def test_connections_are_enough_up_to_the_last_and_not_beyond(reported, configur
     [
         ([], {"has_steps": True}, 2 * (ALONE + STEPS)),
         ([worker(16)], {"has_steps": True}, 16 + BESIDES + ALONE + 2 * STEPS),
-        ([worker(16)], {"suspects": 1}, 16 + BESIDES + 2 * ALONE),
-        ([worker(16)], {"suspects": 900}, 16 + BESIDES + (1 + CHILDREN) * ALONE),
-        ([worker(16)], {"has_steps": True, "suspects": 1}, 16 + BESIDES + 2 * ALONE + 3 * STEPS),
+        ([worker(16)], {"suspects": 1}, 16 + BESIDES + ALONE + OF_CHILD),
+        ([worker(16)], {"suspects": 900}, 16 + BESIDES + ALONE + CHILDREN * OF_CHILD),
+        ([worker(16)], {"has_steps": True, "suspects": 1}, 16 + BESIDES + ALONE + OF_CHILD + 3 * STEPS),
         ([], {"suspects": 900}, 2 * ALONE),
     ],
 )
@@ -93,7 +93,7 @@ def test_steps_that_the_ledger_holds_are_counted(findings, ledger):
         "SELECT event, handler, 'charge', 'completed', gen_random_uuid() FROM hookonce.run_states"
     )
 
-    assert f"may need {4 + BESIDES + ALONE + 2 * STEPS} connections" in findings()["connections"][1]
+    assert f"may need {4 + BESIDES + OF_CHILD + 2 * STEPS} connections" in findings()["connections"][1]
 
 
 def test_connections_of_a_server_are_those_that_are_not_reserved(findings, ledger):

@@ -20,6 +20,8 @@ BESIDES = 5
 """Connections of a worker process besides those of its slots: claims, batches, heartbeat, shared flushes, its end."""
 ALONE = 4
 """Those of a worker that runs one at a time: its runs, the heartbeat, shared flushes, and reports of a long run."""
+OF_CHILD = 3
+"""Those of a child that runs a suspect: its run, in a framework its handler's besides, and the heartbeat."""
 CHILDREN = 4
 """The most children that run suspects, each by itself, of one worker that has slots (`jobs.slots.suspects.MOST`)."""
 STEPS = 4
@@ -116,8 +118,9 @@ def judge_connections(  # noqa: PLR0913  the last by keyword
     has_slots = len(reported) + (alone if configured > 1 else 0)
     children = min(suspects, CHILDREN * has_slots)
     slots = sum(each.slots for each in reported) + (has_slots - len(reported)) * configured
-    singles = alone + len(reported) - has_slots + children
-    needed = slots + has_slots * BESIDES + singles * ALONE + (has_slots + singles) * STEPS * has_steps
+    singles = alone + len(reported) - has_slots
+    steps = (has_slots + singles + children) * STEPS * has_steps
+    needed = slots + has_slots * BESIDES + singles * ALONE + children * OF_CHILD + steps
     text = f"workers may need {needed} connections, {others} others are open, of {most}"
     if needed + others > most:
         return Finding(
