@@ -12,10 +12,11 @@ minute. Where a source has secrets nothing is fetched.
 algorithm (required) is ed25519, rsa-sha256, rsa-sha384, rsa-sha512, rsa-pss-sha256, rsa-pss-sha384, rsa-pss-sha512,
 ecdsa-sha256 (P-256), ecdsa-sha384 (P-384) or ecdsa-sha512 (P-521), and never the delivery's choice. header (required),
 prefix, encoding (base64, hex, base64url) and, of ECDSA, form (der, numbers) say what the signature looks like; key and
-separator that it is one of a list (`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url},
-{path}, {method}, {params}, {sha256} (of the body, in hex), {header:name}. timestamp names its header, or is a table {
-header or key, unit (s, ms, iso, any), tolerance in seconds }. id, type, account, occurred_at, volatile, period, items
-and challenge are as for `hmac`.
+separator that it is one of a list (`t=1,v1=abc` has key = "v1", and values may be quoted). signed is the template:
+{body}, {timestamp}, {url}, {path}, {method}, {params}, {sha256} (of the body, in hex; {sha256:base64}, {sha256:raw} for
+its bytes), {header:name}; with hashed_by (sha256, sha384, sha512) the hash of that is signed. timestamp names its
+header, or is a table { header or key, unit (s, ms, iso, any), tolerance in seconds }. id, type, account, occurred_at,
+volatile, period, items and challenge are as for `hmac`.
 
 https://datatracker.ietf.org/doc/html/rfc8032
 """

@@ -24,6 +24,8 @@ from urllib.parse import quote
 from hookonce.providers.kit.signing.timestamps import instant
 
 MASK: Final = "[secret]"
+TOKEN_MASK: Final = "[signed token]"  # noqa: S105  what stands for one
+"""What stands for a signed token: one that is new with each delivery can't be put back."""
 CAPTURED_AT: Final = "hookonce-captured-at"
 
 _HEAD: Final = re.compile(rb"\r?\n\r?\n")
@@ -111,4 +113,4 @@ def _unmasked(value: str, secret: str) -> str:
     """Put the secret where it stood: in base64 behind `Basic`, where it is `user:password`."""
     if value.lower() == f"basic {MASK}":
         return f"{value[:5]} {b64encode(secret.encode()).decode()}"
-    return value.replace(MASK, secret)
+    return value.replace(MASK, secret).replace(TOKEN_MASK, secret)

@@ -44,6 +44,7 @@ MANY = [
         timestamp=Timestamp(header="x-time"),
         signed="v0:{timestamp}:{body}",
     ),
+    Hmac(header="x-sign", timestamp=Timestamp(header="x-ts"), signed="{url}{timestamp}{sha256:raw}"),
     Hmac(
         header="x-sign",
         timestamp=Timestamp(header="x-ts"),

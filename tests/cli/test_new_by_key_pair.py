@@ -1,6 +1,7 @@
 """`hookonce capture` and `hookonce new provider` of senders that sign with a private key."""
 
 import hashlib
+import hmac
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit import Hmac, Timestamp
-from hookonce.providers.kit.crypto.public_keys import new_key, public_key
+from hookonce.providers.kit.crypto.public_keys import new_key, public_key, signature_of
 from hookonce.providers.kit.http_file import Captured, written
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.schemes.jwt import Jwt
@@ -38,6 +39,8 @@ SIGNED = [
     Signed(header="x-signature", algorithm="ecdsa-sha384", form="numbers", encoding="hex"),
     Signed(header="x-sign", prefix="v1=", algorithm="ed25519", timestamp=TIME, signed="v1:{timestamp}:{sha256}"),
     Signed(header="x-proof", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{header:x-message-id}.{body}"),
+    Signed(header="x-sign", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{body}", hashed_by="sha256"),
+    Signed(header="x-sign", algorithm="ed25519", timestamp=UNNAMED, signed="{timestamp}:{method}:{url}:{sha256}"),
 ]  # fmt: skip
 TOKENS = [
     Jwt(header="x-signature-jwt", algorithms=("RS256",), body_hash=("sha", "base64"), needs=("exp", "iat")),
@@ -188,20 +191,47 @@ def test_capture_says_by_what_a_delivery_could_be_signed(scheme, said):
     assert any(line.startswith(said) for line in described(captured(scheme, key)))
 
 
-def test_masked_token_is_no_shared_secret_for_who_has_the_public_key(place, hookonce):
-    key = new_key("ecdsa-sha256")
-    token = Jwt(algorithms=("ES256",), needs=("exp",)).sign(BODY, key, NOW)["authorization"]
+@pytest.mark.parametrize(("algorithm", "key"), [("ES256", new_key("ecdsa-sha256")), ("HS256", "ab" * 32)])
+def test_masked_token_is_no_shared_secret_for_who_has_its_key(place, hookonce, algorithm, key):
+    token = Jwt(algorithms=(algorithm,), needs=("exp",)).sign(BODY, key, NOW)["authorization"]
     request = Captured("POST", "/hooks/acme", [("authorization", f"Bearer {token}")], BODY, NOW)
     masked, names = Masker().masked(request)
     (place / "order.http").write_bytes(written(masked))
 
-    made = hookonce(
-        "new", "provider", "acme", "--from", "order.http", "--secret", public(key, "ecdsa-sha256")
-    )
+    secret = key if algorithm == "HS256" else public(key, "ecdsa-sha256")
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
 
     assert described(request, names)[0].endswith("; to have it verified, capture with --keep authorization")
     assert (made.code, "capture the next delivery with --keep authorization" in made.err) == (1, True)
     assert not (place / "webhook_providers").exists()
+
+
+@pytest.mark.parametrize("algorithm", ["ed25519", "hmac"])
+def test_new_provider_reads_a_quoted_signature_and_the_headers_that_it_lists(place, hookonce, algorithm):
+    digest = f"SHA-256={b64encode(hashlib.sha256(BODY).digest()).decode()}"
+    sent = {"host": "in.example", "date": "Thu, 01 Jan 2026 00:00:00 GMT", "digest": digest}
+    message = "\n".join(["(request-target): post /hooks/acme", *(f"{name}: {sent[name]}" for name in sent)])
+    if algorithm == "hmac":
+        secret = "a secret of the tests"
+        raw = hmac.digest(secret.encode(), message.encode(), "sha256")
+    else:
+        key = new_key("ed25519")
+        secret, raw = public(key, "ed25519"), signature_of(key, "ed25519", message.encode())
+    pairs = f'keyId="k1",headers="(request-target) {" ".join(sent)}",signature="{b64encode(raw).decode()}"'
+    came = Captured(
+        "POST", "/hooks/acme", [*sent.items(), ("authorization", f"Signature {pairs}")], BODY, NOW
+    )
+    request = Masker().masked(came)[0]
+    (place / "order.http").write_bytes(written(request))
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret, "--table")
+
+    assert accepted_by_table(made.out.decode(), request, secret) == ["evt_1"]
+    assert (
+        described(request)[0]
+        == "header digest holds the body's own SHA-256, which anybody can make: no signature"
+    )
+    assert described(request)[1].startswith(f"header authorization holds {len(raw)} bytes in base64")
 
 
 def test_new_provider_wants_the_key_and_not_the_name_of_its_file(place, hookonce):
@@ -225,5 +255,5 @@ def test_capture_keeps_a_token_of_this_body_and_masks_one_that_is_a_credential()
         ]
 
     assert kept(bound) == bound
-    assert kept(f"Bearer {loose}") == "Bearer [secret]"
+    assert kept(f"Bearer {loose}") == "Bearer [signed token]"
     assert hashlib.sha512(BODY).hexdigest() not in kept(f"Bearer {loose}")

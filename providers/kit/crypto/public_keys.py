@@ -62,7 +62,11 @@ _JWK_CURVES: Final[dict[object, type[ec.EllipticCurve]]] = {
     "P-521": ec.SECP521R1,
 }
 _RSA_BITS: Final = range(2048, 8193)
-"""Of keys in a JWK: RFC 7518 has no smaller ones, and a larger one would only cost time."""
+"""RFC 7518 has no smaller keys, since they can be factored, and a larger one would only cost time."""
+_P: Final = 2**255 - 19
+_ORDER_8: Final = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_SMALL_ORDER: Final = frozenset((0, 1, _ORDER_8, _P - _ORDER_8, _P - 1, _P, _P + 1))
+"""Points of Ed25519, without their sign, under which anybody can sign: all zeros, a placeholder, is one of them."""
 _NEW_RSA_BITS: Final = 2048
 _EXPONENT_BITS: Final = 32
 _RSA: Final[tuple[Algorithm, ...]] = ("rsa-sha256", "rsa-sha512", "rsa-sha384")
@@ -73,7 +77,7 @@ _KINDS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
     "ed25519": (Ed25519PublicKey, Ed25519PrivateKey),
 }
 _LOOKS: Final = {
-    "rsa": "an RSA public key in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
+    "rsa": "an RSA public key of 2048 bits or more in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
     "ecdsa": "a {curve} public key in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
     "ed25519": "an Ed25519 public key: 32 bytes in hex or base64, or PEM",
 }
@@ -109,11 +113,14 @@ def looks(algorithm: Algorithm) -> str:
 
 
 def fits(key: PublicKey, algorithm: Algorithm) -> bool:
-    """Whether `key` is of the kind, and on the curve, that `algorithm` needs."""
-    on_curve = not isinstance(key, ec.EllipticCurvePublicKey) or isinstance(
-        key.curve, _CURVES[_hash(algorithm)]
-    )
-    return isinstance(key, _KINDS[key_kind(algorithm)][0]) and on_curve
+    """Whether `key` is of the kind, and the size or curve, that `algorithm` needs, and not one that anybody has."""
+    if not isinstance(key, _KINDS[key_kind(algorithm)][0]):
+        return False
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return isinstance(key.curve, _CURVES[_hash(algorithm)])
+    if isinstance(key, rsa.RSAPublicKey):
+        return key.key_size in _RSA_BITS
+    return int.from_bytes(key.public_bytes_raw(), "little") % 2**255 not in _SMALL_ORDER
 
 
 def algorithms_of(text: str) -> tuple[Algorithm, ...]:

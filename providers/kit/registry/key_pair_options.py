@@ -35,6 +35,7 @@ _SIGNATURE_ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "base64url
 _IN_EXPECTED: Final = "expected 'header:Name', 'bearer', 'body' or '$.path' of the body"
 _TIMES: Final = ("exp", "nbf", "iat")
 _BODY_HASHES: Final = ("sha256", "sha384", "sha512")
+_HASHED_BY: Final = ("", *_BODY_HASHES)
 _LONGEST: Final = timedelta(days=30)
 
 
@@ -51,6 +52,7 @@ def signed_scheme(given: Options) -> Signed:
         "key": given.text("key", ""),
         "separator": given.text("separator", ""),
         "signed": given.text("signed", "{body}"),
+        "hashed_by": given.choice("hashed_by", _HASHED_BY),
         "timestamp": timestamp(given, "timestamp"),
         "jwks": https_url(given, "jwks"),
         "key_id": given.text("key_id", ""),

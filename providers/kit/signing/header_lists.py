@@ -17,15 +17,24 @@ def items(value: str, separator: str) -> list[str]:
 
 
 def pairs(value: str, separator: str, key: str, time_key: str) -> tuple[list[str], list[str]]:
-    """Return what stands under `key`, and under `time_key`, in a header such as `t=1,v1=abc`."""
+    """Return what stands under `key`, and under `time_key`, in a header such as `t=1,v1=abc`.
+
+    A value may stand in quotes, and a scheme's name before the first pair: `Signature keyId="k1",signature="abc"`.
+    """
     texts, stamps = [], []
     for item in value.split(separator, _PAIRS)[:_PAIRS]:
         name, _, text = item.strip(" ").partition("=")
+        name, text = name.rpartition(" ")[2], unquoted(text)
         if name == key:
             texts.append(text)
         elif name == time_key:
             stamps.append(text)
     return texts, stamps
+
+
+def unquoted(text: str) -> str:
+    """Return a value without the quotes that it stands in, if it does."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def only(name: str, key: str, stamps: list[str]) -> str:

@@ -1,15 +1,17 @@
 """What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
 
 `{params}` is a form's fields without any separator, each name followed by its value, sorted by both, what
-comes twice only once. `{path}` is our URL without scheme and host, and `{sha256}` the body's SHA-256, in hex.
+comes twice only once. `{path}` is our URL without scheme and host, and `{sha256}` the body's SHA-256 in hex, which
+`{sha256:base64}` spells otherwise and `{sha256:raw}` leaves as bytes; `{sha512}` likewise.
 
 Parsed once when the provider is loaded. Everything outside the braces is signed as it stands; a doubled brace
 is one brace.
 """
 
 import re
-from collections.abc import Callable
-from hashlib import sha256
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256, sha512
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,8 +30,14 @@ _PARTS: Final[dict[str, Part]] = {
     "url": lambda delivery, _: delivery.url.encode("utf-8", "surrogatepass"),
     "path": lambda delivery, _: _path(delivery.url).encode("utf-8", "surrogatepass"),
     "params": lambda delivery, _: _params(delivery),
-    "sha256": lambda delivery, _: sha256(delivery.body).hexdigest().encode(),
     "method": lambda delivery, _: delivery.method.encode("utf-8", "surrogatepass"),
+}
+_HASHES: Final = {"sha256": sha256, "sha512": sha512}
+_SPELLED: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "hex": lambda digest: digest.hex().encode(),
+    "base64": b64encode,
+    "base64url": lambda digest: urlsafe_b64encode(digest).rstrip(b"="),
+    "raw": bytes,
 }
 _KNOWN: Final = "{body}, {sha256}, {params}, {timestamp}, {url}, {path}, {method} or {header:name}"
 
@@ -47,7 +55,7 @@ def template(text: str) -> Template:
 
 def signs_body(text: str) -> bool:
     """Whether what a template makes covers the body."""
-    return any(hole[1] in {"body", "params", "sha256"} for hole in _HOLE.finditer(text))
+    return any(hole[1] in {"body", "params", *_HASHES} for hole in _HOLE.finditer(text))
 
 
 def _parts(text: str) -> list[Part]:
@@ -71,6 +79,8 @@ def _part(hole: re.Match[str]) -> Part:
         return _header(header.lower())
     if name in _PARTS and not header:
         return _PARTS[name]
+    if name in _HASHES and (header or "hex") in _SPELLED:
+        return _digest(name, header or "hex")
     msg = f"{hole[0]!r} is not something that is signed, expected {_KNOWN}"
     raise ValueError(msg)
 
@@ -85,6 +95,11 @@ def _params(delivery: Delivery) -> bytes:
 
 def _header(name: str) -> Part:
     return lambda delivery, _: octets(*header_of(delivery.headers, (name,)))
+
+
+def _digest(name: str, spelling: str) -> Part:
+    hashed, spelled = _HASHES[name], _SPELLED[spelling]
+    return lambda delivery, _: spelled(hashed(delivery.body).digest())
 
 
 def _literal(text: str, *, escaped: bool = False) -> Part:

@@ -1,8 +1,8 @@
 """What must not get into a file that somebody will commit: credentials in headers and in the URL.
 
 A signature is not a credential, and without it a delivery is of no use to a test, so it stays; so does a signed token
-that names the hash of this very body. What is masked
-becomes `[secret]`; the name of the scheme in `Authorization` stays too, so that a test can put a secret back.
+that names the hash of this very body. What is masked becomes `[secret]`, or `[signed token]` if it was one; the name of
+the scheme in `Authorization` stays too, so that a test can put a secret back.
 """
 
 import re
@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from hookonce.providers.kit.http_file import MASK, Captured
-from hookonce.receiver.cli.capture.shapes import is_bound
+from hookonce.providers.kit.http_file import MASK, TOKEN_MASK, Captured
+from hookonce.receiver.cli.capture.shapes import SIGNED, is_bound, token_in
 
 _CREDENTIAL: Final = re.compile(r"authorization|cookie|token|secret|passw|api-?key|(?<![a-z])key(?![a-z])")
 _HARMLESS: Final = re.compile(r"idempotency|signature")
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*) +\S.*")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*) +(\S.*)")
 _QUERY: Final = re.compile(r"(?<=[?&])([^=&]*)=([^&]*)")
 _PATH_SECRET: Final = re.compile(r"(/hooks/[^/?]+/)[^?]+")
 
@@ -32,22 +32,22 @@ class Masker:
 
     def masked(self, request: Captured) -> tuple[Captured, list[str]]:
         """Return the request with its credentials masked, and the names of what was."""
-        headers = [
-            (name, value if is_bound(value, request.body) else self._header(name, value))
-            for name, value in request.headers
-        ]
+        headers = [(name, self._header(name, value, request.body)) for name, value in request.headers]
         target = self._target(request.target)
         changed = [name for (name, now), (_, was) in zip(headers, request.headers, strict=True) if now != was]
         changed += ["the URL"] if target != request.target else []
         return replace(request, target=target, headers=headers), changed
 
-    def _header(self, name: str, value: str) -> str:
+    def _header(self, name: str, value: str, body: bytes) -> str:
         lower = name.lower()
-        if lower in self._keep:
+        is_secret = self._holds_secret(value)
+        is_signature = is_bound(value, body) or (lower.endswith("authorization") and SIGNED.search(value))
+        if lower in self._keep or (is_signature and not is_secret):
             return value
-        if self._holds_secret(value) or (_CREDENTIAL.search(lower) and not _HARMLESS.search(lower)):
+        if is_secret or (_CREDENTIAL.search(lower) and not _HARMLESS.search(lower)):
             scheme = _SCHEME.fullmatch(value) if lower.endswith("authorization") else None
-            return f"{scheme[1]} {MASK}" if scheme else MASK
+            mask = TOKEN_MASK if token_in(scheme[2] if scheme else value) else MASK
+            return f"{scheme[1]} {mask}" if scheme else mask
         return value
 
     def _target(self, target: str) -> str:

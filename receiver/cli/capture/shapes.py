@@ -6,6 +6,7 @@ tells. A token says by itself how it is signed.
 
 import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
@@ -18,7 +19,9 @@ from hookonce.providers.kit.http_file import Captured
 from hookonce.providers.kit.schemes.public_key_signature import Form
 
 _SIGNATURE: Final = re.compile(r"sign|hmac|jws|jwt|(?<![a-z])(sig|hash|digest)(?![a-z])")
-_PART: Final = re.compile(r"(?:[A-Za-z0-9_-]+[=:,])?\s*([A-Za-z0-9+/_-]{20,}={0,2})")
+SIGNED: Final = re.compile(r"(?<![A-Za-z_-])signature=", re.IGNORECASE)
+"""A pair of a list that is in a header of another name, `Authorization: Signature keyId="k1",signature="…"`."""
+_PART: Final = re.compile(r"""(?:[A-Za-z0-9_-]+[=:,])?\s*"?([A-Za-z0-9+/_-]{20,}={0,2})"?""")
 _HMACS: Final = {16: "HMAC-MD5", 20: "HMAC-SHA1", 32: "HMAC-SHA256", 64: "HMAC-SHA512"}
 _RSA_SIZES: Final = {256, 384, 512}
 _RSA: Final[tuple[Algorithm, ...]] = (
@@ -53,8 +56,10 @@ def token_in(text: str, body: bytes = b"") -> jws.Token | None:
 def bytes_of(text: str) -> Iterator[tuple[Encoding, bytes]]:
     """Yield the bytes of a signature, with each way in which `text` may spell them."""
     encodings: tuple[Encoding, ...] = (
-        ("hex",) if re.fullmatch(r"(?:[0-9A-Fa-f]{2})+", text) else ("base64", "base64url")
+        ("base64", "base64url") if len(text) % 4 == 0 else ("base64url", "base64")
     )
+    if re.fullmatch(r"(?:[0-9A-Fa-f]{2})+", text):
+        encodings = ("hex",)
     for encoding in encodings:
         if raw := decode(text, encoding):
             yield encoding, raw
@@ -87,7 +92,9 @@ def described(request: Captured, masked: Collection[str] = ()) -> list[str]:
         if token := token_in(text, request.body):
             kept = f"; to have it verified, capture with --keep {name}" if name in hidden else ""
             said.append(f"header {name} is {_token(token, is_detached='..' in text)}{kept}")
-        elif _SIGNATURE.search(name) and (words := _words(value)):
+        elif hashed := hash_of_body(value, request.body):
+            said.append(f"header {name} holds the body's own {hashed}, which anybody can make: no signature")
+        elif words := _words(value) if _SIGNATURE.search(name) or SIGNED.search(value) else "":
             said.append(f"header {name} holds {words}")
     if token := token_in(request.body.decode("latin-1")):
         said.append(f"the body is {_token(token, is_detached=False)}")
@@ -112,6 +119,15 @@ def _words(value: str) -> str:
     return ""
 
 
+def hash_of_body(value: str, body: bytes) -> str:
+    """Return the name of the hash of `body` that a header's value holds, empty for any other."""
+    for name in ("sha256", "sha512", "sha1", "md5"):
+        digest = hashlib.new(name, body, usedforsecurity=False).digest()
+        if digest.hex() in value.lower() or b64encode(digest).decode().rstrip("=") in value:
+            return {"sha256": "SHA-256", "sha512": "SHA-512", "sha1": "SHA-1", "md5": "MD5"}[name]
+    return ""
+
+
 def is_bound(value: str, body: bytes) -> bool:
     """Whether a header's value is a token that is good for this body alone: a signature, and no credential."""
     text = value[7:] if value[:7].lower() == "bearer " else value
@@ -126,7 +142,8 @@ def body_hashes(token: jws.Token, body: bytes) -> Iterator[tuple[str, Encoding, 
     for name, value in token.claims.items():
         for hashed in ("sha256", "sha384", "sha512"):
             digest = hashlib.new(hashed, body).digest()
-            for encoding in ENCODINGS:
+            is_padded = isinstance(value, str) and len(value) % 4 == 0
+            for encoding in ENCODINGS if is_padded else ENCODINGS[::-1]:
                 speak = speller(encoding, len(digest))
                 if isinstance(value, str) and speak.fold(value) == speak.folded(digest):
                     yield name, encoding, hashed

@@ -83,6 +83,12 @@ def table(name: str, source: Path, secret: str) -> str:
 
 def _known(source: Path, request: http_file.Captured, secret: str) -> Guess:
     known = guess(request, secret)
+    tokens = [name.lower() for name, value in request.headers if value.endswith(http_file.TOKEN_MASK)]
+    if tokens and not (known and known.found):
+        raise click.ClickException(
+            f"{source} had a signed token in {tokens[0]}, which is masked; capture the next delivery with "
+            f"--keep {tokens[0]}, and {'the key is tried' if secret else 'it is read'}"
+        )
     if known and known.scheme == "Token" and is_public_key(secret):
         place = known.arguments.get("header") or known.arguments.get("query") or "authorization"
         raise click.ClickException(

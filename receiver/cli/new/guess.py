@@ -6,23 +6,31 @@ is called found, everything else is a guess and said to be one.
 
 import json
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import product
+from hashlib import sha256
+from itertools import permutations, product
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit import Hmac, Timestamp, any_body, instant
 from hookonce.providers.kit.crypto import jws
-from hookonce.providers.kit.crypto.public_keys import Algorithm, algorithms_of
-from hookonce.providers.kit.crypto.secret_keys import CODECS, Codec
-from hookonce.providers.kit.http_file import MASK, Captured
+from hookonce.providers.kit.crypto.public_keys import Algorithm, algorithms_of, is_public_key
+from hookonce.providers.kit.crypto.secret_keys import CODECS, Codec, key_of
+from hookonce.providers.kit.http_file import MASK, TOKEN_MASK, Captured
 from hookonce.providers.kit.schemes.public_key_signature import Signed
-from hookonce.receiver.cli.capture.shapes import body_hashes, bytes_of, key_pair_algorithms, token_in
+from hookonce.providers.kit.signing.header_lists import unquoted
+from hookonce.receiver.cli.capture.shapes import (
+    body_hashes,
+    bytes_of,
+    hash_of_body,
+    key_pair_algorithms,
+    token_in,
+)
 
 _SIGNATURE: Final = re.compile(r"sign|hmac|(?<![a-z])(sig|hash|digest)(?![a-z])")
 _TIME: Final = re.compile(r"timestamp|(?<![a-z])(time|ts|sent-at|date)(?![a-z])")
@@ -34,20 +42,18 @@ _ID: Final = re.compile(
 _ANY_ID: Final = re.compile(r"-(id|uuid|guid)$")
 """Of a header that may be signed besides the body: more than those that would hold an event's id."""
 _TYPE: Final = re.compile(r"(event|topic|action)(-?(type|name))?$")
-_LIST: Final = re.compile(r"\s*([A-Za-z0-9_-]+)=([^,;]+)\s*")
+_LIST: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9-]* +)?([A-Za-z0-9_-]+)=([^,;]+?)\s*")
+_SIGNED_HEADERS: Final = re.compile(r'(?<![a-z])headers="([^"]+)"')
 _PREFIX: Final = re.compile(r"((?:[A-Za-z0-9-]+[=:,])?\s*)([A-Za-z0-9+/_=-]+)")
 _HASHES: Final = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 _MAX_DEPTH: Final = 3
-_NO_TIME: Final = (
-    "{body}",
-    "{url}{body}",
-    "{method}{url}{body}",
-    "{body}{url}",
-    "{sha256}",
-    "{method}\n{path}\n{body}",
+_BODIES: Final = ("{body}", "{sha256}", "{sha256:base64}", "{sha256:raw}")
+_BESIDES: Final[tuple[tuple[str, ...], ...]] = (
+    (),
+    *(("{url}",), ("{path}",), ("{method}", "{url}"), ("{method}", "{path}"), ("v0",), ("v1",)),
 )
+"""What may be signed with body and time."""
 _BETWEEN: Final = (".", "", ":", "\n", "|", "-", "_", ",", "&")
-_CODECS: Final[list[dict[str, Codec]]] = [{"secret": codec} if codec != "raw" else {} for codec in CODECS]
 _IDS: Final = (
     *("id", "event_id", "eventId", "event.id", "event.uid", "uuid", "uid", "message_id", "delivery_id"),
     *("meta.id", "jti", "data.id"),
@@ -117,8 +123,9 @@ def guess(request: Captured, secret: str) -> Guess | None:
         return Guess("StandardWebhooks", known, {**places, "id": ("scheme.id",)}, {}, found=True)
     if token := _signed_token(delivery, secret):
         return _of_token(token, delivery, places, in_headers, secret)
-    schemes, by_key_pair = list(_schemes(delivery)), list(_key_pair_schemes(delivery, secret))
-    for scheme, tried in ((Hmac, schemes), (Signed, by_key_pair)):
+    schemes, by_key_pair = list(_schemes(delivery, secret)), list(_key_pair_schemes(delivery, secret))
+    tries = ((Signed, by_key_pair),) if is_public_key(secret) else ((Hmac, schemes), (Signed, by_key_pair))
+    for scheme, tried in tries:
         found = next((each for each in tried if secret and _verifies(scheme, each, delivery, secret)), None)
         if found:
             return Guess(scheme.__name__, found, *_with_signed_id(found, places, in_headers), found=True)
@@ -238,7 +245,7 @@ def _key_pair_schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any
     known = _algorithms(secret) if secret else ()
     for name in delivery.headers:
         value = delivery.headers[name]
-        if not known and not _SIGNATURE.search(name):
+        if not known and not _may_sign(name, delivery):
             continue
         for spelled, text in _spellings({"header": name}, value):
             for encoding, raw in bytes_of(text):
@@ -248,8 +255,10 @@ def _key_pair_schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any
                         continue
                     formed = told if form == "der" else {**told, "form": form}
                     for times in _times(formed, delivery):
-                        for signed in _signed(times, delivery):
-                            yield {"algorithm": algorithm, **formed, **times, **signed}
+                        for signed, hashed in product(
+                            _signed(times, delivery), ({}, {"hashed_by": "sha256"})
+                        ):
+                            yield {"algorithm": algorithm, **formed, **times, **signed, **hashed}
 
 
 def _algorithms(secret: str) -> tuple[Algorithm, ...]:
@@ -273,11 +282,7 @@ def _complains(check: Callable[..., object], *arguments: object) -> bool:
 
 def _spellings(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
     """How the header holds its signature, and the signature's text: in a list under a key, behind a prefix, or bare."""
-    pairs = [found for part in re.split("[,;]", value) if (found := _LIST.fullmatch(part))]
-    if len(pairs) > 1:
-        separator = {} if "," in value else {"separator": ";"}
-        yield from (({**place, "key": pair[1], **separator}, pair[2].strip()) for pair in pairs)
-        return
+    yield from _listed(place, value)
     plain = _PREFIX.fullmatch(value)
     if plain:
         yield dict(place), value
@@ -285,9 +290,20 @@ def _spellings(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str,
             yield {**place, "prefix": plain[1]}, plain[2]
 
 
+def _pairs(value: str) -> list[tuple[str, str]]:
+    """Return the pairs of a header that is a list of them, without quotes; one alone is a list if it has quotes."""
+    found = [pair for part in re.split("[,;]", value) if (pair := _LIST.fullmatch(part))]
+    return [(pair[1], unquoted(pair[2])) for pair in found] if len(found) > 1 or '"' in value else []
+
+
+def _listed(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
+    separator = {} if "," in value or ";" not in value else {"separator": ";"}
+    yield from (({**place, "key": key, **separator}, text) for key, text in _pairs(value))
+
+
 def _tokens(request: Captured, secret: str) -> Iterator[dict[str, Any]]:
     """Yield the places where something was masked, or where `secret` stands."""
-    hidden = [MASK, *([secret] if secret else [])]
+    hidden = [MASK, *([secret] if secret else []), *([TOKEN_MASK] if token_in(secret) else [])]
     for name, value in request.headers:
         for text in hidden:
             if value.endswith(text):
@@ -328,9 +344,11 @@ def _verifies(
     return True
 
 
-def _schemes(delivery: Delivery) -> Iterator[dict[str, Any]]:
-    """Everything that could have signed, the likeliest first."""
-    names = [name for name in delivery.headers if _SIGNATURE.search(name)]
+def _schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any]]:
+    """Everything that could have signed with `secret`, if known, the likeliest first."""
+    readable = [codec for codec in CODECS if not secret or not _complains(key_of, secret, codec)]
+    codecs: list[dict[str, Codec]] = [{"secret": codec} if codec != "raw" else {} for codec in readable]
+    names = [name for name in delivery.headers if _may_sign(name, delivery)]
     places = [
         ({"header": name}, delivery.headers[name])
         for name in sorted(names, key=lambda name: "256" not in name)
@@ -340,19 +358,21 @@ def _schemes(delivery: Delivery) -> Iterator[dict[str, Any]]:
     for place, value in places:
         for spelled in _readings(place, value):
             for times in _times(spelled, delivery):
-                for signed, codec in product(_signed(times, delivery), _CODECS):
+                for signed, codec in product(_signed(times, delivery), codecs):
                     yield {**spelled, **times, **signed, **codec}
+
+
+def _may_sign(name: str, delivery: Delivery) -> bool:
+    """Whether a header, or a pair in it, is called a signature, and is not just the hash of the body."""
+    value = delivery.headers[name]
+    called = any(_SIGNATURE.search(each.lower()) for each in (name, *(key for key, _ in _pairs(value))))
+    return called and not hash_of_body(value, delivery.body)
 
 
 def _readings(place: Mapping[str, str], value: str) -> Iterator[dict[str, Any]]:
     """How the header, or the parameter, holds its signature: in a list under a key, behind a prefix, or bare."""
-    pairs = [found for part in re.split("[,;]", value) if (found := _LIST.fullmatch(part))]
-    if len(pairs) > 1:
-        separator = {} if "," in value else {"separator": ";"}
-        for pair in pairs:
-            for size in _digest(pair[2].strip()):
-                yield {**place, "key": pair[1], **size, **separator}
-        return
+    for spelled, text in _listed(place, value):
+        yield from ({**spelled, **size} for size in _digest(text))
     plain = _PREFIX.fullmatch(value)
     if plain:
         for prefix, digest in ((plain[1], plain[2]), ("", value)):
@@ -365,7 +385,7 @@ def _digest(text: str) -> Iterator[dict[str, str]]:
     size = len(text) // 2 if re.fullmatch(r"(?:[0-9A-Fa-f]{2})+", text) else 0
     encoding = "hex"
     if size not in _HASHES:
-        encoding = "base64url" if set("-_") & set(text) else "base64"
+        encoding = "base64url" if set("-_") & set(text) or len(text) % 4 else "base64"
         with suppress(ValueError):
             size = len(b64decode(text + "=" * (-len(text) % 4), altchars=b"-_" if encoding[6:] else None))
     if size in _HASHES:
@@ -377,9 +397,9 @@ def _times(spelled: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str,
     """The signed times there could be, and at last none."""
     if "key" in spelled:
         value = delivery.headers.get(spelled.get("header", ""), "")
-        for pair in filter(None, map(_LIST.fullmatch, re.split("[,;]", value))):
-            if pair[1] != spelled["key"] and instant(pair[2].strip()):
-                yield {"timestamp": _timestamp("key", pair[1], pair[2].strip())}
+        for key, text in _pairs(value):
+            if key != spelled["key"] and instant(text):
+                yield {"timestamp": _timestamp("key", key, text)}
     for name, value in delivery.headers.items():
         if (_TIME.search(name) or _UNIX.fullmatch(value)) and instant(value):
             yield {"timestamp": _timestamp("header", name, value)}
@@ -392,33 +412,30 @@ def _timestamp(where: str, name: str, value: str) -> Timestamp:
 
 
 def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, str]]:
-    """The texts that could be signed; what is the default is left out."""
-    ids = [f"{{header:{name}}}" for name in delivery.headers if _ANY_ID.search(name)]
-    if not times:
-        yield {}
-        extra = [f"{name}{mark}{{body}}" for name in ids for mark in _BETWEEN]
-        yield from ({"signed": text} for text in (*_NO_TIME[1:], *extra))
-        return
-    for mark in _BETWEEN:
-        parts = ["{timestamp}", "{body}"]
-        hashed = ["{timestamp}", "{sha256}"]
-        texts = [parts, parts[::-1]]
-        texts += [
-            each
-            for name in ids
-            for time, body in (parts, hashed)
-            for each in ([name, time, body], [time, name, body])
-        ]
-        texts += [[version, *each] for version in ("v0", "v1") for each in (parts, hashed)]
-        texts += [["v1", name, *parts] for name in ids]
-        texts += [
-            ["{url}", *parts],
-            *(["{timestamp}", "{method}", place, "{body}"] for place in ("{url}", "{path}")),
-            hashed,
-            hashed[::-1],
-        ]
-        texts += [["{method}", "{path}", "{timestamp}", body] for body in ("{body}", "{sha256}")]
-        yield from ({"signed": mark.join(each)} for each in texts)
+    """The texts that could be signed, the likeliest first; what is the default is left out."""
+    yield from _listed_headers(times, delivery)
+    time = ("{timestamp}",) if times else ()
+    ids = [(f"{{header:{name}}}",) for name in delivery.headers if _ANY_ID.search(name)]
+    besides = (*_BESIDES, *ids, *((*name, *more) for name in ids for more in _BESIDES if len(more) == 1))
+    for more, mark, body in product(besides, _BETWEEN, _BODIES):
+        for order in permutations((*time, *more, body)):
+            yield {"signed": text} if (text := mark.join(order)) != "{body}" else {}
+
+
+def _listed_headers(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, str]]:
+    """What is signed where the signature's header lists it, `headers="(request-target) date digest"`."""
+    digest = b64encode(sha256(delivery.body).digest()).decode()
+    for found in filter(None, map(_SIGNED_HEADERS.search, delivery.headers.values())):
+        lines = []
+        for name in found[1].lower().split():
+            value = f"{{header:{name}}}"
+            if digest in delivery.headers.get(name, ""):
+                value = delivery.headers[name].replace(digest, "{sha256:base64}")
+            own = {"(request-target)": f"{delivery.method.lower()} {{path}}", "(created)": "{timestamp}"}
+            lines.append(f"{name}: {own.get(name, value)}")
+        text = "\n".join(lines)
+        if ("{timestamp}" in text) == bool(times):
+            yield {"signed": text}
 
 
 def _events(delivery: Delivery) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:

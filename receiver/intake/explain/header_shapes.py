@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from hookonce.providers.kit.signing.header_lists import unquoted
 from hookonce.providers.kit.signing.timestamps import instant
 
 _MAX_WORD_LENGTH: Final = 12
@@ -49,7 +50,7 @@ def time_in(value: str) -> datetime | None:
 def _part(part: str, known: frozenset[str]) -> str:
     pair = _PAIR.fullmatch(part)
     if pair:
-        return f"{pair[1] if pair[1] in known else '<name>'}={_kind(pair[2], known)}"
+        return f"{pair[1] if pair[1] in known else '<name>'}={_kind(unquoted(pair[2]), known)}"
     return _kind(part, known)
 
 

@@ -1,7 +1,10 @@
 import json
+from base64 import b64encode
 from dataclasses import replace
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from hookonce.providers import Delivery, KeyNeeded, Reason
 from hookonce.providers.kit.conformance.cases import cases, refusal
@@ -53,6 +56,42 @@ def test_signed_takes_no_key_of_another_kind(algorithm, other):
     assert provider.check_secret(new_key(algorithm)) is None
     with pytest.raises(ValueError, match="the key is not usable; expected"):
         provider.check_secret(new_key(other))
+
+
+@pytest.mark.parametrize("small", [0, 1, 2**255 - 20, 2**255 - 19, 2**255])
+def test_signed_takes_no_key_under_which_anybody_can_sign(small):
+    provider = load("signed", options=PARTNER)
+    forged = {"x-sig": b64encode(bytes([1]) + bytes(63)).decode()}
+    key = small.to_bytes(32, "little").hex()
+
+    with pytest.raises(ValueError, match="the key is not usable; expected an Ed25519 public key"):
+        provider.check_secret(key)
+    assert (
+        refusal(lambda: provider.verify(Delivery("POST", "", forged, b"{}"), [key], NOW)) == Reason.NO_SECRET
+    )
+
+
+def test_signed_takes_no_rsa_key_that_can_be_factored():
+    small = rsa.generate_private_key(65537, 1024).public_key()  # noqa: S505  that is the point
+    form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+    with pytest.raises(ValueError, match="of 2048 bits or more"):
+        load("signed", options=PARTNER | {"algorithm": "rsa-sha256"}).check_secret(
+            small.public_bytes(*form).decode()
+        )
+
+
+def test_signed_reads_quoted_values_of_a_list_behind_the_name_of_its_scheme():
+    options = PARTNER | {"key": "signature", "timestamp": {"key": "created"}, "signed": "{timestamp}.{body}"}
+    provider, key, body = load("signed", options=options), new_key("ed25519"), b'{"id":"1","type":"a"}'
+    _, right = provider.sign(body, key, NOW)["x-sig"].split(",signature=")
+
+    def verdict(value):
+        return refusal(lambda: provider.verify(Delivery("POST", "", {"x-sig": value}, body), [key], NOW))
+
+    assert verdict(f'Signature keyId="k1", created={NOW.timestamp():.0f}, signature="{right}"') is None
+    assert verdict(f'created="{NOW.timestamp():.0f}",signature="{right}') == Reason.BAD_HEADER
+    assert verdict(f'created={NOW.timestamp():.0f},signature="{right[:-4]}AAA="') == Reason.BAD_SIGNATURE
 
 
 def case_of(name):
