@@ -91,7 +91,7 @@ def _schemas() -> dict[str, Any]:
     for operation in OPERATIONS:
         if "body" in operation.inputs:
             wanted[operation.inputs["body"]] = "validation"
-        answer = operation.answer
+        answer = operation.action.answer
         if answer is not None and issubclass(answer, ResponseModel):
             wanted[answer] = "serialization"
     _, found = models_json_schema(list(wanted.items()), ref_template=_REF)
@@ -99,7 +99,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    summary, _, description = operation.about.partition("\n")
+    summary, _, description = operation.action.about.partition("\n")
     made: dict[str, Any] = {
         "operationId": operation.name,
         "summary": summary.rstrip("."),
@@ -108,8 +108,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if description.strip():
         made["description"] = description.strip()
-    if operation.scope:
-        made["security"] = [{"token": [operation.scope.value]}]
+    if operation.action.scope:
+        made["security"] = [{"token": [operation.action.scope.value]}]
     if "body" in operation.inputs:
         schema = {"$ref": _REF.format(model=operation.inputs["body"].__name__)}
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
@@ -166,7 +166,7 @@ def _responses(operation: Operation) -> dict[int, dict[str, Any]]:
 
 
 def _success(operation: Operation) -> dict[str, Any]:
-    answer = operation.answer
+    answer = operation.action.answer
     if answer is None:
         return {"description": "Done."}
     made: dict[str, Any] = {"description": (answer.__doc__ or "").partition("\n")[0]}

@@ -45,7 +45,7 @@ class RemoteDesk:
     def _answer(self, operation: Operation, models: dict[str, RequestModel]) -> Any:  # noqa: ANN401  the action's
         path = _path(operation, models.get("which"))
         asked = models["asked"].model_dump(mode="json", exclude_none=True) if "asked" in models else None
-        kind = operation.answer
+        kind = operation.action.answer
         if kind is Octets:
             return Octets(path.strip("/").replace("/", "-"), self._client.download(path))
         if operation.method == "GET":

@@ -72,20 +72,20 @@ def fingerprint(environ: Environ, body: bytes) -> bytes:
 def inputs(
     operation: Operation, environ: Environ, path: Mapping[str, str], body: bytes
 ) -> dict[str, RequestModel]:
-    """Read what an operation asks for, as keyword arguments of its function. Raises `Problem`."""
+    """Read what an operation asks for, as its action takes it. Raises `Problem`."""
     found: dict[str, RequestModel] = {}
     if "path" in operation.inputs:
         try:
-            found["path"] = operation.inputs["path"].model_validate(path)
+            found["which"] = operation.inputs["path"].model_validate(path)
         except ValidationError:
             raise Problem(404, f"there is no {environ['PATH_INFO']!r}") from None
     query = _query(environ)
     if "query" in operation.inputs:
-        found["query"] = _validated(operation.inputs["query"], query, in_body=False)
+        found["asked"] = _validated(operation.inputs["query"], query, in_body=False)
     elif query:
         raise _invalid([_mistake(name, "this operation has no parameters") for name in query])
     if "body" in operation.inputs:
-        found["body"] = _validated(operation.inputs["body"], _document(environ, body), in_body=True)
+        found["asked"] = _validated(operation.inputs["body"], _document(environ, body), in_body=True)
     elif body:
         raise Problem(400, "this operation takes no body")
     return found

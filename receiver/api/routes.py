@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.models import RequestModel, ResponseModel
-from hookonce.receiver.desk.registry import Action, Octets
-from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.desk.models import RequestModel
+from hookonce.receiver.desk.registry import Action
 
 _HOLE = re.compile(r"\{\w+\}")
 
@@ -93,39 +91,10 @@ class Operation:
         return self.action.name
 
     @property
-    def scope(self) -> Scope | None:
-        """The scope that it needs, if any."""
-        return self.action.scope
-
-    @property
     def inputs(self) -> dict[str, type[RequestModel]]:
         """The models of what is asked by where it comes: in the path, the query, or the body."""
         places = {"which": "path", "asked": "query" if self.method == "GET" else "body"}
         return {places[role]: model for role, model in self.action.inputs.items()}
-
-    def arguments(self, found: Mapping[str, RequestModel]) -> dict[str, RequestModel]:
-        """Return what came in each place as the action takes it."""
-        return {"which" if place == "path" else "asked": model for place, model in found.items()}
-
-    @property
-    def answer(self) -> type[ResponseModel] | type[Octets] | None:
-        """What is shown."""
-        return self.action.answer
-
-    @property
-    def is_atomic(self) -> bool:
-        """Whether all that it does is one transaction."""
-        return self.action.is_atomic
-
-    @property
-    def timeout(self) -> timedelta:
-        """How long each of its statements may take."""
-        return self.action.timeout
-
-    @property
-    def about(self) -> str:
-        """What there is to say of it."""
-        return self.action.about
 
 
 def _usual(action: Action[Any]) -> Route:

@@ -103,7 +103,9 @@ class Server:
     def _ledger(self, operation: Operation) -> Iterator[psycopg.Connection]:
         url = self._settings.database_url
         try:
-            with connections.connect(url, lock=KEY_LOCK_TIMEOUT, statement=operation.timeout) as connection:
+            with connections.connect(
+                url, lock=KEY_LOCK_TIMEOUT, statement=operation.action.timeout
+            ) as connection:
                 yield connection
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             raise Problem(
@@ -127,11 +129,13 @@ class Server:
             self._proven.discard(presented)
             raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
         self._proven.add(presented)
-        if operation.scope and not token.allows(operation.scope):
-            challenge = f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.scope}"'
+        if operation.action.scope and not token.allows(operation.action.scope):
+            challenge = (
+                f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.action.scope}"'
+            )
             raise Problem(
                 403,
-                f"the token '{token.name}' lacks the scope {operation.scope}",
+                f"the token '{token.name}' lacks the scope {operation.action.scope}",
                 headers={"WWW-Authenticate": challenge},
             )
         return token
@@ -158,7 +162,7 @@ class _Request(NamedTuple):
 
 
 def _serve_operation(operation: Operation, desk: Desk, request: _Request) -> Result:
-    found = operation.arguments(request_reader.inputs(operation, request.environ, request.path, request.body))
+    found = request_reader.inputs(operation, request.environ, request.path, request.body)
     key = request_reader.key_of(request.environ) if operation.method == "POST" else None
     if key is None:
         return _answer(operation, operation.action(desk, **found))
@@ -184,7 +188,7 @@ def _answer_once(
     if isinstance(begun, Stored):
         return policy.replayed(begun.result)
     try:
-        with connection.transaction() if operation.is_atomic else nullcontext():
+        with connection.transaction() if operation.action.is_atomic else nullcontext():
             result = _answer(operation, operation.action(desk, **found))
             with counted.ended(State.COMPLETED):
                 store.within(connection.cursor(), begun, State.COMPLETED, result)

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load, names
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.config.sources import SECRET_PREFIX
 from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.source import Source
 
 PORT = 8000

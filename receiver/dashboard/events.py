@@ -21,7 +21,8 @@ from hookonce.receiver.dashboard.event_form import SPANS, STATUSES, EventForm, r
 from hookonce.receiver.dashboard.event_selection import said_of
 from hookonce.receiver.desk.filters import hint
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries import body_search, choices, event_pages, run_outcomes
+from hookonce.receiver.ledger.queries import body_search, choices, run_outcomes
+from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.stats import totals
@@ -88,11 +89,11 @@ def _listing(connection: psycopg.Connection, form: EventForm) -> Listing:
     if form.needle is not None:
         listing = _searched(connection, form, before, budget)
     elif after:
-        rows = event_pages.oldest_after(connection, form.wanted, PAGE_SIZE + 1, after, budget)
+        rows = event_queries.oldest_after(connection, form.wanted, PAGE_SIZE + 1, after, budget)
         listing = Listing(rows[-PAGE_SIZE:], has_newer=len(rows) > PAGE_SIZE)
         listing.next = listing.rows[-1].id if listing.rows else after + 1
     else:
-        page = event_pages.newest(connection, form.wanted, PAGE_SIZE + 1, before, budget)
+        page = event_queries.newest(connection, form.wanted, PAGE_SIZE + 1, before, budget)
         listing = Listing(
             page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None
         )

@@ -32,10 +32,9 @@ def rejected() -> str:
         counts = totals.rejections(connection)
         held = quarantine.holdings(connection)
         keyring = context().settings.keyring
-        found = rejected_deliveries(
+        rows = rejected_deliveries(
             connection, keyring, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
         )
-        rows = list(found)
     return render_template(
         "admin/rejected.html",
         counts={(name or NAMELESS, why): count for name, why, count in counts},
@@ -60,7 +59,7 @@ def refusal(number: int) -> str:
     """Show one refused delivery, as far as it was kept."""
     before = min(number + 1, MAX_ID)
     with context().ledger() as connection:
-        rows = list(rejected_deliveries(connection, context().settings.keyring, before=before, limit=1))
+        rows = rejected_deliveries(connection, context().settings.keyring, before=before, limit=1)
     if not rows or rows[0]["id"] != number:
         abort(404, "This delivery is not kept any more; of refused ones only the newest are.")
     return render_template(

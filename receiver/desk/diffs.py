@@ -11,7 +11,7 @@ from hookonce.receiver.desk.events import EventPath, found_event
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_details, event_pages
+from hookonce.receiver.ledger.queries import event_details, events
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
@@ -59,7 +59,7 @@ def diff_event(desk: Desk, which: EventPath) -> EventDiff:
 
 def _former(desk: Desk, event: EventRow) -> int:
     wanted = Filter(source=event.source, type=event.type, status=EventStatus.DONE)
-    page = event_pages.newest(desk.connection, wanted, 1, event.id, _LOOK)
+    page = events.newest(desk.connection, wanted, 1, event.id, _LOOK)
     if page.rows:
         return page.rows[0].id
     since = (

@@ -18,12 +18,13 @@ from hookonce.receiver.desk.models import (
     Reference,
     RequestModel,
     ResponseModel,
+    shown,
 )
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_details, event_lookup, event_pages, events
+from hookonce.receiver.ledger.queries import event_details, event_lookup, events
 from hookonce.receiver.ledger.queries.dead_letters import by_event, deaths_of
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
@@ -227,21 +228,18 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     """
     rest: int | None = None
     if asked.status == EventStatus.LOST:
-        page = event_pages.newest(desk.connection, asked.wanted, asked.limit, asked.cursor, LOOK_FOR_LOST)
-        rows, rest = page.rows, page.rest
+        found = events.newest(desk.connection, asked.wanted, asked.limit, asked.cursor, LOOK_FOR_LOST)
+        rows, rest = found.rows, found.rest
     else:
         rows = list(events.events(desk.connection, asked.wanted, asked.limit, asked.cursor))
-    listed = [ListedEvent.model_validate(asdict(row)) for row in rows]
+    page = EventPage.of(rows, asked, hint=hint(asked.source, rows or asked.cursor, desk.settings.sources))
+    page.next = page.next or rest
     if asked.status == EventStatus.DEAD:
         deaths = by_event(deaths_of(desk.connection, [row.id for row in rows]))
-        for row in listed:
+        for row in page.data:
             died = [each for each in deaths.get(row.id, ()) if each.handler]
             row.dead = [DeadRun(handler=str(each.handler), error=each.error) for each in died]
-    return EventPage(
-        data=listed,
-        next=rows[-1].id if len(rows) == asked.limit else rest,
-        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
-    )
+    return page
 
 
 @action(scope=Scope.READ)
@@ -273,9 +271,9 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
         unreadable=body.unreadable if body else None,
         why_no_body=None if body else found.why_no_body,
         is_element=bool(body and body.is_element),
-        runs=[Run.model_validate(asdict(run)) for run in found.runs],
-        steps=[Step.model_validate(asdict(step)) for step in found.steps],
-        failures=[Failure.model_validate(failure) for failure in found.failures],
+        runs=shown(Run, found.runs),
+        steps=shown(Step, found.steps),
+        failures=shown(Failure, found.failures),
         logs=[AttemptLog.model_validate(log.as_mapping()) for log in found.logs],
         conflicts=[_other(conflict) for conflict in found.conflicts],
         repeats=found.repeats,

@@ -1,6 +1,5 @@
 """What people did, and what was wrong."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
@@ -71,20 +70,14 @@ def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
     """List what people and programs did, newest first."""
     said = {"who": asked.who, "action": asked.action, "subject": asked.subject}
     rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **said)
-    return ChangePage(
-        data=[Change.model_validate(asdict(row)) for row in rows],
-        next=rows[-1].id if len(rows) == asked.limit else None,
-    )
+    return ChangePage.of(rows, asked)
 
 
 @action(scope=Scope.READ)
 def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
     """List alerts, newest first."""
     rows = alerts.all_alerts(desk.connection, asked.limit, asked.cursor, only_open=asked.state == "open")
-    return AlertPage(
-        data=[Alert.model_validate(row._asdict()) for row in rows],
-        next=rows[-1].id if len(rows) == asked.limit else None,
-    )
+    return AlertPage.of(rows, asked)
 
 
 @action(scope=Scope.ADMIN)

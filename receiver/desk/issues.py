@@ -14,6 +14,7 @@ from hookonce.receiver.desk.models import (
     ResponseModel,
     Text,
     Time,
+    shown,
 )
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
@@ -96,7 +97,7 @@ def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
     state = None if asked.state == "all" else IssueState(asked.state)
     found = issues.listing(desk.connection, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
     return Issues(
-        data=[Issue.model_validate(each, from_attributes=True) for each in found[: asked.limit]],
+        data=shown(Issue, found[: asked.limit]),
         is_complete=len(found) <= asked.limit,
     )
 
@@ -108,11 +109,9 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     if found is None:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
     newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
-    return FullIssue.model_validate(
-        {
-            **Issue.model_validate(found, from_attributes=True).model_dump(),
-            "occurrences": [Occurrence.model_validate(each, from_attributes=True) for each in newest],
-        }
+    return FullIssue(
+        **Issue.model_validate(found, from_attributes=True).model_dump(),
+        occurrences=shown(Occurrence, newest),
     )
 
 

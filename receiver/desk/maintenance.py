@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import psycopg
 from pydantic import Field
 
 from hookonce.receiver.desk.history import Alert
-from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel, shown
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
@@ -172,13 +173,10 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             for source, slots in totals.secrets(connection).items()
             for slot, (n, last) in slots.items()
         ],
-        "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
+        "alerts": shown(Alert, alerts.open_alerts(connection)),
         "workers": [
             {
-                "name": each.name,
-                "slots": each.slots,
-                "busy": each.busy,
-                "lost": each.lost,
+                **each._asdict(),
                 "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
             }
             for each in worker_slots.workers(connection)
@@ -190,15 +188,12 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             handler: round(delay.total_seconds(), 1)
             for handler, delay in limit_gate.delays(connection).items()
         },
-        "breakers": [each._asdict() for each in breakers.breakers(connection)],
+        "breakers": shown(BreakerState, breakers.breakers(connection)),
         "batches": [
             {"handler": handler, **each._asdict()}
             for handler, each in batch_figures.figures(connection).items()
         ],
-        "paused": [
-            {"kind": each.kind, "name": each.name, "by": each.by, "since": each.since}
-            for each in pauses.paused(connection)
-        ],
+        "paused": shown(Pause, pauses.paused(connection)),
     }
 
 
@@ -212,15 +207,7 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
     finally:
         pruning.audit(desk.connection, desk.who)
     gone = pruning.done
-    return Pruned(
-        dry_run=asked.dry_run,
-        events=gone.events,
-        rejected=gone.rejected,
-        audit=gone.audit,
-        days=gone.days,
-        needed=gone.needed,
-        busy=gone.busy,
-    )
+    return Pruned(dry_run=asked.dry_run, **asdict(gone))
 
 
 class ErasureRequest(EventIds):
@@ -280,12 +267,7 @@ def get_token(desk: Desk) -> TokenModel:
     token = desk.token
     if token is None:
         raise NotFound("no token came with this: it is asked of the ledger itself")
-    return TokenModel(
-        name=token.name,
-        scopes=[Scope(scope) for scope in token.scopes],
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-    )
+    return TokenModel.model_validate(token, from_attributes=True)
 
 
 def _pending(url: str) -> int | None:

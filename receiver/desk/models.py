@@ -1,8 +1,9 @@
 """What the models of the desk are made of: the types of their fields, and how strictly they are read."""
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -41,6 +42,11 @@ class ResponseModel(BaseModel):
 
 
 Row = TypeVar("Row", bound=ResponseModel)
+
+
+def shown(model: type[Row], rows: Iterable[object]) -> list[Row]:
+    """Return rows of the ledger as they are shown: the fields of a model, by attribute or by key."""
+    return [model.model_validate(row, from_attributes=True) for row in rows]
 
 
 def _number(value: object) -> object:
@@ -161,6 +167,14 @@ class Page(ResponseModel, Generic[Row]):
 
     data: list[Row]
     next: Cursor | None
+
+    @classmethod
+    def of(cls, rows: Sequence[object], asked: Paged, **more: object) -> Self:
+        """Show rows of the ledger, or what was made of them, each with an `id`; as many as were asked for have more."""
+        page = cls.model_validate({"data": rows, "next": None, **more}, from_attributes=True)
+        if len(rows) == asked.limit:
+            page.next = getattr(page.data[-1], "id")  # noqa: B009  every row that is listed by pages has one
+        return page
 
 
 Place = tuple[int | str, ...]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.sources import list_sources
@@ -187,7 +187,7 @@ def list_handlers(desk: Desk) -> Handlers:
                 p99_seconds=fared.p99,
                 latest_run=fared.latest,
                 is_paused=name in paused,
-                paused_by=_by(paused[name]) if name in paused else None,
+                paused_by=paused[name].by if name in paused else None,
                 limits=Limits.model_validate(limits[name], from_attributes=True) if name in limits else None,
                 breaker=failing.get(name),
                 waiting_for_limit=waiting.get(name, 0),
@@ -204,7 +204,7 @@ def list_handlers(desk: Desk) -> Handlers:
 @action(scope=Scope.READ)
 def list_pauses(desk: Desk) -> Pauses:
     """List what is paused."""
-    return Pauses(data=[_shown(each) for each in pauses.paused(desk.connection)])
+    return Pauses(data=shown(Pause, pauses.paused(desk.connection)))
 
 
 def _what_is_paused(here: Asks, which: PausePath) -> Plan:
@@ -219,15 +219,15 @@ def pause(desk: Desk, which: PausePath) -> Pause:
     pauses.pause(desk.connection, which.kind, which.name, desk.who)
     for each in pauses.paused(desk.connection):
         if (each.kind, each.name) == (which.kind, which.name):
-            return _shown(each)
+            return Pause.model_validate(each, from_attributes=True)
     raise Conflict(f"the {which.kind} '{which.name}' was resumed at the same moment")
 
 
 def _what_goes_on(here: Asks, which: PausePath) -> Plan:
-    shown = here.ask(list_pauses)
-    if (which.kind, which.name) not in [(each.kind, each.name) for each in shown.data]:
+    found = here.ask(list_pauses)
+    if (which.kind, which.name) not in [(each.kind, each.name) for each in found.data]:
         raise _not_paused(which)
-    return Plan(shown, {"which": which})
+    return Plan(found, {"which": which})
 
 
 @action(scope=Scope.ADMIN, asks="what is paused", looks=_what_goes_on, audits="resume", is_atomic=False)
@@ -246,16 +246,3 @@ def _require_source(which: PausePath, known: Collection[str]) -> None:
 
 def _not_paused(which: PausePath) -> NotFound:
     return NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
-
-
-def _shown(pause: pauses.Pause) -> Pause:
-    return Pause(
-        kind=pause.kind,
-        name=pause.name,
-        by=_by(pause),
-        since=pause.since,
-    )
-
-
-def _by(pause: pauses.Pause) -> Literal["person", "breaker"]:
-    return "breaker" if pause.is_of_breaker else "person"

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from hookonce.receiver.desk.models import (
     RequestModel,
     ResponseModel,
     Time,
+    shown,
 )
 from hookonce.receiver.desk.refusals import NotConfigured
 from hookonce.receiver.desk.registry import Desk, action
@@ -88,42 +89,26 @@ class ConflictPage(Page[Conflict], Hinted):
 @action(scope=Scope.READ)
 def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
-    rows = list(
-        rejected.rejected_deliveries(
-            desk.connection,
-            desk.settings.keyring,
-            source=asked.source,
-            reason=asked.reason,
-            since=asked.since,
-            until=asked.until,
-            limit=asked.limit,
-            before=asked.cursor,
-        )
+    rows = rejected.rejected_deliveries(
+        desk.connection, desk.settings.keyring, **_wanted(asked), reason=asked.reason
     )
-    shown = [
-        Rejection.model_validate(
-            {**row, "do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
-        )
-        for row in rows
-    ]
-    return RejectionPage(
-        data=shown,
-        next=rows[-1]["id"] if len(rows) == asked.limit else None,
-        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
-    )
+    for row in rows:
+        row |= {"do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
+    found = rows or asked.cursor
+    return RejectionPage.of(rows, asked, hint=hint(asked.source, found, desk.settings.sources))
 
 
 @action(scope=Scope.READ)
 def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     """List bodies that came under an id already taken by another body, newest first."""
-    rows = list(
-        rejected.conflicts(desk.connection, asked.source, asked.since, asked.limit, asked.cursor, asked.until)
-    )
-    return ConflictPage(
-        data=[Conflict.model_validate(row) for row in rows],
-        next=rows[-1]["id"] if len(rows) == asked.limit else None,
-        hint=hint(asked.source, rows or asked.cursor, desk.settings.sources),
-    )
+    rows = rejected.conflicts(desk.connection, **_wanted(asked))
+    found = rows or asked.cursor
+    return ConflictPage.of(rows, asked, hint=hint(asked.source, found, desk.settings.sources))
+
+
+def _wanted(asked: RejectedQuery | ConflictsQuery) -> dict[str, Any]:
+    limits = {"limit": asked.limit, "before": asked.cursor}
+    return {"source": asked.source, "since": asked.since, "until": asked.until, **limits}
 
 
 def _do(reason: str) -> str | None:
@@ -171,9 +156,7 @@ class ReverifyResponse(ResponseModel):
 @action(scope=Scope.READ)
 def list_quarantine(desk: Desk) -> Holdings:
     """Say what is in quarantine, by source and reason."""
-    return Holdings(
-        data=[Holding.model_validate(asdict(one)) for one in quarantine.holdings(desk.connection)]
-    )
+    return Holdings(data=shown(Holding, quarantine.holdings(desk.connection)))
 
 
 @action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)

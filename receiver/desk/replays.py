@@ -304,10 +304,7 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
 def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
     """List bulk replays, newest first."""
     rows = bulk_replays.listing(desk.connection, asked.limit, asked.cursor)
-    return BulkReplayPage(
-        data=[BulkReplay.of(desk, row) for row in rows],
-        next=rows[-1].id if len(rows) == asked.limit else None,
-    )
+    return BulkReplayPage.of([BulkReplay.of(desk, row) for row in rows], asked)
 
 
 @action(scope=Scope.READ)

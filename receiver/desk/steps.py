@@ -1,13 +1,12 @@
 """Steps of handlers: what a person decides about one of which nobody knows whether it happened."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import Field
 
 from hookonce.receiver.desk.events import EventPath, Step, number_of
-from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.encryption import KeyMissing
@@ -41,21 +40,21 @@ class StepDecision(RequestModel):
 def list_stopped_steps(desk: Desk) -> StoppedSteps:
     """List the steps that wait for a person, 1000 at most."""
     found = steps.stopped(desk.connection, desk.settings.keyring)
-    return StoppedSteps(data=[Step.model_validate(asdict(step)) for step in found])
+    return StoppedSteps(data=shown(Step, found))
 
 
 @action(scope=Scope.READ)
 def list_steps(desk: Desk, which: EventPath) -> Steps:
     """List the steps of an event."""
     found = steps.of_event(desk.connection, number_of(desk, which.event), desk.settings.keyring)
-    return Steps(data=[Step.model_validate(asdict(step)) for step in found])
+    return Steps(data=shown(Step, found))
 
 
 def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
-    shown = here.ask(list_steps, which=which)
-    if not _has(shown.data, asked):
+    found = here.ask(list_steps, which=which)
+    if not _has(found.data, asked):
         raise _no_step(which, asked)
-    return Plan(shown, {"which": which, "asked": asked})
+    return Plan(found, {"which": which, "asked": asked})
 
 
 @action(
@@ -85,7 +84,7 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
             )
             raise Conflict(detail, code="step_done")
         raise _no_step(which, asked)
-    return Steps(data=[Step.model_validate(asdict(each)) for each in now])
+    return Steps(data=shown(Step, now))
 
 
 def _has(found: Iterable[Step | StepRow], asked: StepDecision) -> bool:

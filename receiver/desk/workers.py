@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
+from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel, shown
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import worker_slots
@@ -48,7 +48,7 @@ def list_workers(desk: Desk) -> Workers:
     """List the workers that run many at once, and what holds others up."""
     connection = desk.connection
     return Workers(
-        data=[Worker.model_validate(each._asdict()) for each in worker_slots.workers(connection)],
+        data=shown(Worker, worker_slots.workers(connection)),
         suspects=[
             Suspects(handler=handler, runs=count)
             for handler, count in worker_slots.suspects(connection).items()

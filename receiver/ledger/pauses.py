@@ -6,7 +6,7 @@ when it ends: see `receiver.ledger.runs.parking`.
 
 import time
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import psycopg
 
@@ -52,7 +52,7 @@ class Pause(NamedTuple):
     is_of_breaker: bool
 
     @property
-    def by(self) -> str:
+    def by(self) -> Literal["breaker", "person"]:
         """Whose it is, in a word: `breaker` or `person`."""
         return "breaker" if self.is_of_breaker else "person"
 

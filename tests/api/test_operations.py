@@ -10,7 +10,7 @@ from hookonce.receiver.desk import events as desk_events
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
-from hookonce.receiver.ledger.queries import event_pages
+from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.new_event import new_event
 from tests.support.outcomes import lose_events, put_into_state
@@ -410,7 +410,7 @@ def test_replay_that_is_only_tried_changes_nothing(inbox):
 def test_lost_events_are_found_page_by_page_however_far_back_they_are(inbox, monkeypatch):
     lost, *_ = inbox.deliver(*(f"evt_{n}" for n in range(9)))
     lose_events(inbox.connection, [lost])
-    monkeypatch.setattr(event_pages, "NEWEST", 2)
+    monkeypatch.setattr(event_queries, "NEWEST", 2)
     monkeypatch.setattr(desk_events, "LOOK_FOR_LOST", timedelta(0))
 
     pages = [inbox.ask("GET", "/events?status=lost").json]

@@ -8,10 +8,9 @@ import sqlalchemy.exc
 
 from hookonce.jobs.handlers import HandlerError
 from hookonce.receiver.cli.output import exits as exit_codes
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk.refusals import Conflict, Invalid, NotConfigured, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Invalid, NotConfigured, NotFound, Unavailable
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable

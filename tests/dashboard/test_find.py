@@ -9,7 +9,7 @@ import pytest
 from hookonce.receiver.dashboard import events
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.searches import SearchQuery, search_bodies
-from hookonce.receiver.ledger.queries import event_pages
+from hookonce.receiver.ledger.queries import events as event_queries
 from tests.ledger.test_body_search import fill as fill_sealed
 from tests.support.outcomes import end_events
 
@@ -76,7 +76,7 @@ def test_search_of_the_desk_is_in_the_audit_wherever_it_begins(inbox):
 
 
 def test_list_that_ends_early_says_how_far_back_and_goes_on(inbox, browser, monkeypatch):
-    monkeypatch.setattr(event_pages, "NEWEST", 2)
+    monkeypatch.setattr(event_queries, "NEWEST", 2)
     monkeypatch.setattr(events, "FIRST_LOOK", timedelta(0))
     inbox.store("evt_rare", type="rare")
     inbox.store(*(f"evt_{n}" for n in range(5)))

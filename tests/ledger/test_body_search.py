@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from hookonce.receiver.encryption import OFF, Keyring
-from hookonce.receiver.ledger.queries import body_search, event_pages, needles
+from hookonce.receiver.ledger.queries import body_search, events, needles
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
@@ -205,13 +205,13 @@ def test_search_leaves_out_what_is_too_large(connection, monkeypatch):
 
 
 def test_page_of_events_stops_in_time_and_goes_on_from_there(connection, monkeypatch):
-    monkeypatch.setattr(event_pages, "NEWEST", 10)
+    monkeypatch.setattr(events, "NEWEST", 10)
     store(connection, [new_event("evt_old", type="rare")])
     fill(connection, 100)
     rare = Filter(type="rare")
 
-    first = event_pages.newest(connection, rare, 5, None, timedelta(0))
-    rest = event_pages.newest(connection, rare, 5, first.rest, LONG)
+    first = events.newest(connection, rare, 5, None, timedelta(0))
+    rest = events.newest(connection, rare, 5, first.rest, LONG)
 
     assert (first.rows, first.rest) == ([], 92)
     assert first.back_to is not None
@@ -222,7 +222,7 @@ def test_page_of_events_stops_in_time_and_goes_on_from_there(connection, monkeyp
 def test_page_of_events_goes_both_ways(connection):
     fill(connection, 30)
 
-    page = event_pages.newest(connection, Filter(), 5, 20, LONG)
-    back = event_pages.oldest_after(connection, Filter(), 5, 14, LONG)
+    page = events.newest(connection, Filter(), 5, 20, LONG)
+    back = events.oldest_after(connection, Filter(), 5, 14, LONG)
 
     assert [row.id for row in page.rows] == [19, 18, 17, 16, 15] == [row.id for row in back]

@@ -75,7 +75,16 @@ def test_bulk_takes_the_oldest_so_many(connection, dead):
 
 def test_bulk_keeps_its_filter(connection):
     since = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    wanted = Filter("stripe", "stripe", "a.*", "dead", since, since + timedelta(days=1), "acct", "evt_")
+    wanted = Filter(
+        source="stripe",
+        provider="stripe",
+        type="a.*",
+        status="dead",
+        since=since,
+        until=since + timedelta(days=1),
+        account="acct",
+        event_id="evt_",
+    )
 
     started = bulk_replays.start(connection, wanted, "ops", 2.5)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries import event_pages, events, handler_stats
+from hookonce.receiver.ledger.queries import events, handler_stats
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.store import store
@@ -63,10 +63,10 @@ def ledger(fresh_database):
 @pytest.fixture(autouse=True)
 def short_ranges(monkeypatch):
     """As if there were millions: what is looked at is divided."""
-    monkeypatch.setattr(events, "NEWEST", 20)
-    monkeypatch.setattr(events, "STRETCHES", (20, 40))
+    monkeypatch.setattr(events, "NEWEST", 10)
+    monkeypatch.setattr(events, "WALKED", 30)
+    monkeypatch.setattr(events, "LOST_RANGE", 20)
     monkeypatch.setattr(events, "PAGE_SIZE", 30)
-    monkeypatch.setattr(event_pages, "NEWEST", 10)
 
 
 def as_the_view_says(ledger, condition, *values):
@@ -108,12 +108,12 @@ def test_pages_lead_through_all_and_back(ledger, status, more):
 
     seen, before = [], None
     while True:
-        page = event_pages.newest(ledger, wanted, 7, before, LONG)
+        page = events.newest(ledger, wanted, 7, before, LONG)
         seen += [row.id for row in page.rows]
         if len(page.rows) < 7:
             break
         before = seen[-1]
-    back = event_pages.oldest_after(ledger, wanted, 1000, seen[-1] if seen else 0, LONG)
+    back = events.oldest_after(ledger, wanted, 1000, seen[-1] if seen else 0, LONG)
 
     assert (seen, page.rest) == (expected, None)
     assert [row.id for row in back] == expected[:-1]

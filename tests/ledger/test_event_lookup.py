@@ -93,7 +93,8 @@ def test_events_are_those_of_the_filter(connection, ids):
     "wanted", [Filter(type="rare"), Filter(type="rare", source="stripe")], ids=["one", "two"]
 )
 def test_events_are_found_far_and_near_in_order(connection, monkeypatch, limit, wanted):
-    monkeypatch.setattr(events, "STRETCHES", (2, 3))
+    monkeypatch.setattr(events, "NEWEST", 2)
+    monkeypatch.setattr(events, "WALKED", 3)
     monkeypatch.setattr(events, "PAGE_SIZE", 2)
     store(connection, [new_event(f"evt_{n}", type="rare" if n % 3 == 0 else "usual") for n in range(8)])
     connection.execute("DELETE FROM hookonce.events WHERE event_id = 'evt_4'")

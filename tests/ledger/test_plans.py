@@ -17,7 +17,6 @@ from hookonce.receiver.ledger.queries import (
     choices,
     dead_letters,
     event_details,
-    event_pages,
     events,
     handler_stats,
     needles,
@@ -179,10 +178,10 @@ def browse(connection):
     needle = needles.read("$.a=b")
     short = timedelta(0)
     with connection.transaction(force_rollback=True):
-        event_pages.newest(connection, Filter(run_by="credit"), 5, middle, short)
+        events.newest(connection, Filter(run_by="credit"), 5, middle, short)
         former = Filter(source="stripe", type="invoice.paid", status="done")
-        event_pages.newest(connection, former, 1, middle, short)
-        rows = event_pages.oldest_after(connection, Filter(status="dead"), 5, middle, short)
+        events.newest(connection, former, 1, middle, short)
+        rows = events.oldest_after(connection, Filter(status="dead"), 5, middle, short)
         run_outcomes.outcomes(connection, [row.id for row in rows])
         body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)
         choices.choices(connection)
@@ -196,7 +195,7 @@ def list_by_status(connection):
         for status in EventStatus:
             list(events.events(connection, Filter(status=status), limit=5))
             list(events.events(connection, Filter(status=status, source="stripe"), limit=5, before=ROWS - 10))
-            event_pages.oldest_after(connection, Filter(status=status), 5, 10, SPAN)
+            events.oldest_after(connection, Filter(status=status), 5, 10, SPAN)
 
 
 def replay(connection):

@@ -26,7 +26,7 @@ _OPERATIONS: Final = {
 def fixed() -> list[Resource]:
     """Return those whose address has no gap."""
     return [
-        Resource(name=each.name, uri=uri, description=_line(each.about), mime_type=MIME_TYPE)
+        Resource(name=each.name, uri=uri, description=_line(each.action.about), mime_type=MIME_TYPE)
         for uri, each in _OPERATIONS.items()
         if "{" not in uri
     ]
@@ -35,7 +35,9 @@ def fixed() -> list[Resource]:
 def templates() -> list[ResourceTemplate]:
     """Return those whose address names something."""
     return [
-        ResourceTemplate(name=each.name, uri_template=uri, description=_line(each.about), mime_type=MIME_TYPE)
+        ResourceTemplate(
+            name=each.name, uri_template=uri, description=_line(each.action.about), mime_type=MIME_TYPE
+        )
         for uri, each in _OPERATIONS.items()
         if "{" in uri
     ]

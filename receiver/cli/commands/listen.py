@@ -18,8 +18,8 @@ from hookonce.receiver.cli.listen.signers import Signers
 from hookonce.receiver.cli.listen.target import Target, target
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import RemoteError

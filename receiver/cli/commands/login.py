@@ -5,9 +5,9 @@ import sys
 import click
 
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, show
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.addresses import address
 from hookonce.receiver.remote.client import Client

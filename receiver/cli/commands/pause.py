@@ -7,13 +7,13 @@ import click
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.pauses import PausePath, list_handlers, list_pauses
 from hookonce.receiver.desk.pauses import pause as pause_action
 from hookonce.receiver.desk.pauses import resume as resume_action
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.sources import list_sources
 from hookonce.receiver.ledger import reasons

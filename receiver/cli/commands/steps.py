@@ -8,11 +8,11 @@ import click
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.steps import print_steps
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.desk.events import EventPath, Step
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.steps import StepDecision, decide_step, list_steps, list_stopped_steps
 

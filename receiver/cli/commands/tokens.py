@@ -7,10 +7,10 @@ import click
 
 from hookonce.receiver.cli.connections import ledger, operator
 from hookonce.receiver.cli.options.time_option import SPAN
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Scope
 

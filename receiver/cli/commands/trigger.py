@@ -21,10 +21,10 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_test_event
 from hookonce.receiver.samples import documents, files
 from hookonce.receiver.samples.documents import Document

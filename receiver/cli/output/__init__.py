@@ -4,5 +4,5 @@
 handler failed, `event_lines` lists events and `event_page` shows one, `steps` are those of handlers, with `colors` for
 statuses, `times` and numbers in `words`. `printing` tells of what goes on, line by line, and `new_files` writes files
 where there are none.
-`exits` turns errors into exit codes, and `errors` has the one that commands raise themselves.
+`exits` turns errors into exit codes.
 """

@@ -7,15 +7,13 @@ from typing import NamedTuple
 import click
 
 from hookonce.receiver.cli.desk import asking
-from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.desk.events import Event, EventPath, get_event
 from hookonce.receiver.desk.models import PAGE_SIZE
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict
-from hookonce.receiver.desk.refusals import NotFound as NoSuchEvent
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
@@ -39,7 +37,7 @@ def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
             events.append(here.ask(get_event, which=asking(EventPath, event=reference)))
         except Ambiguous:
             raise
-        except NoSuchEvent:
+        except NotFound:
             unknown.append(reference)
     if as_json:
         for event in events:

@@ -23,7 +23,7 @@ from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import ReplayRequest, SeenEvent
 from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
-from hookonce.receiver.ledger.queries import event_details, event_pages
+from hookonce.receiver.ledger.queries import event_details, events
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay.events import ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
@@ -152,8 +152,8 @@ def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Det
 
 def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) -> dict[str, int | None]:
     """Return the events before and after this one in its view, as far as they are near; of a search, in all events."""
-    older = event_pages.newest(connection, form.wanted, 1, number, NEIGHBOUR_LOOK).rows
-    newer = event_pages.oldest_after(connection, form.wanted, 1, number, NEIGHBOUR_LOOK)
+    older = events.newest(connection, form.wanted, 1, number, NEIGHBOUR_LOOK).rows
+    newer = events.oldest_after(connection, form.wanted, 1, number, NEIGHBOUR_LOOK)
     return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}
 
 

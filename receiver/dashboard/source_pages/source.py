@@ -31,7 +31,7 @@ def source(name: str) -> str:
             status: count for each, status, count in totals.events_by_status(connection) if each == name
         }
         keyring = context().settings.keyring
-        refused = list(rejected_deliveries(connection, keyring, source=name, limit=_MAX_REJECTED))
+        refused = rejected_deliveries(connection, keyring, source=name, limit=_MAX_REJECTED)
     return render_template(
         "admin/source.html",
         row=row,

@@ -1,8 +1,7 @@
 """What an operator looks up. Reads only, and bounded at any size of the ledger.
 
 - `event_filter`, `id_ranges`: which events are meant, and where in the ledger they can be
-- `events`, `event_details`, `event_lookup`: listings, one event in full, events by a part of their id
-- `event_pages`: pages of events that end in time
+- `events`, `event_details`, `event_lookup`: listings and pages, one event in full, events by a part of their id
 - `needles`, `body_search`: what is looked for in bodies, and where it is
 - `choices`: sources, types, accounts and handlers to choose from
 - `run_outcomes`: what the runs of listed events came to

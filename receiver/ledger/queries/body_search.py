@@ -15,8 +15,7 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.event_pages import came_at
-from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
+from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow, came_at
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.queries.needles import Needle
 

@@ -6,10 +6,10 @@ status begins where events of that status are to be found at all (`_PLACES`), an
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum, auto
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import psycopg
 
@@ -29,58 +29,38 @@ SELECT source FROM named WHERE source IS NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which events, as `FIELDS` describes them; None takes all."""
+    """Which events; None takes all. In the order in which options, the API and pages tell it."""
 
-    source: str | None = None
-    provider: str | None = None
-    type: str | None = None
-    status: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    account: str | None = None
-    event_id: str | None = None
-    handler: str | None = None
-    error: str | None = None
-    run_by: str | None = None
-    issue: str | None = None
+    source: Annotated[str | None, "only of this source"] = None
+    provider: Annotated[str | None, "only of this provider"] = None
+    type: Annotated[str | None, "only of this type; `*` stands for any text: `invoice.*`"] = None
+    account: Annotated[str | None, "only of this account of the sender's"] = None
+    event_id: Annotated[str | None, "only with a sender's id that begins so"] = None
+    status: Annotated[str | None, "only in this status"] = None
+    handler: Annotated[str | None, "only with a dead run of this handler"] = None
+    error: Annotated[
+        str | None,
+        "only with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
+    ] = None
+    issue: Annotated[str | None, "only with a dead run of this issue; `hookonce issues list` has them"] = None
+    run_by: Annotated[str | None, "only with a run of this handler, whatever became of it"] = None
+    since: Annotated[datetime | None, "only received then or later: 90s, 15m, 2h, 7d, or a time"] = None
+    until: Annotated[datetime | None, "only received before that; written like `since`"] = None
 
     @property
     def parameters(self) -> dict[str, object]:
         """The filter as the statements want it; what is None is not asked for."""
         is_pattern = self.type is not None and "*" in self.type
-        return {
-            "source": self.source,
-            "provider": self.provider,
+        return {name: getattr(self, name) for name in FIELDS} | {
             "type": None if is_pattern else self.type,
             "type_like": _like(self.type) if self.type is not None and is_pattern else None,
-            "status": self.status,
-            "since": self.since,
-            "until": self.until,
-            "account": self.account,
-            "event_id": self.event_id,
             "event_id_end": None if self.event_id is None else self.event_id + _LAST,
-            "handler": self.handler,
             "error_like": None if self.error is None else _like(self.error),
-            "run_by": self.run_by,
-            "issue": self.issue,
         }
 
 
-FIELDS: Final[Mapping[str, str]] = {
-    "source": "only of this source",
-    "provider": "only of this provider",
-    "type": "only of this type; `*` stands for any text: `invoice.*`",
-    "account": "only of this account of the sender's",
-    "event_id": "only with a sender's id that begins so",
-    "status": "only in this status",
-    "handler": "only with a dead run of this handler",
-    "error": "only with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
-    "issue": "only with a dead run of this issue; `hookonce issues list` has them",
-    "run_by": "only with a run of this handler, whatever became of it",
-    "since": "only received then or later: 90s, 15m, 2h, 7d, or a time",
-    "until": "only received before that; written like `since`",
-}
-"""What each field of a `Filter` asks for, in the order in which options, the API and pages tell it."""
+FIELDS: Final[Mapping[str, str]] = {each.name: each.type.__metadata__[0] for each in fields(Filter)}
+"""What each field of a `Filter` asks for."""
 
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""

@@ -1,15 +1,22 @@
-"""Events as rows of a listing, the newest first. Reads only, and opens nothing that is sealed."""
+"""Events as rows of a listing, the newest first. Reads only, and opens nothing that is sealed.
 
+Events are looked through a range of ids at a time, newest first, each range larger than the one before. With what a
+table or an index holds (what is open, dead, held, ignored) that is over at once; what none holds (a rare type, events
+that are lost) is found as far as a budget of time reaches, and who has one is told where it ended.
+"""
+
+import math
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import repeat
+from datetime import datetime, timedelta
 
 import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.queries import event_filter
-from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
+from hookonce.receiver.ledger.queries.event_filter import Filter, Order, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.reasons import PARKED
 from hookonce.receiver.ledger.states import EventStatus
@@ -17,8 +24,13 @@ from hookonce.receiver.ledger.states import EventStatus
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
 NEWEST = 20_000
-STRETCHES = (100_000, 1_000_000)
-"""Of ids, the newest ones first, that are walked down; among those below, all that match are found and sorted."""
+"""Ids of the first range."""
+GROWTH = 4
+"""Each other range has four times as many as the one before."""
+WALKED = 1_000_000
+"""Ids of a range that is walked down; in a larger one all that match are found, and sorted."""
+LOST_RANGE = 100_000
+"""Ids that are looked through for lost events by one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +53,26 @@ class EventRow:
     is_test: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events, newest first; `rest` is the id below which nothing was looked at, None where all was.
+
+    `back_to` is when the oldest event came that was looked at, if there is a rest.
+    """
+
+    rows: list[EventRow]
+    rest: int | None = None
+    back_to: datetime | None = None
+
+
 COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN status = '{EventStatus.RUNNING}'
     THEN (SELECT min(coalesce(c.lease_until, q.due_at))
           FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
     ELSE due_at END AS due_at,
 received_at, occurred_at, deliveries, repeat_of, {PARKED} AS parked, is_test"""  # noqa: S608  constants
 """Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
+
+_CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
 
 
 def events(
@@ -57,38 +83,74 @@ def events(
     `limit` 0 gives all, a range of ids at a time, so memory stays small.
     """
     low, top = extent(connection, wanted, before)
-    near = event_filter.rows(COLUMNS, wanted)
-    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-
-        def matching(query: str, low: int, top: int, limit: int | None) -> list[EventRow]:
-            page = wanted.parameters | {"low": low, "top": top, "limit": limit}
-            return cursor.execute(query.encode(), page, prepare=False).fetchall()
-
-        if not limit:
-            while top > low:
-                is_walked = event_filter.reach(wanted) in {Reach.ALL, Reach.LOST}
-                bottom = max(top - PAGE_SIZE, low) if is_walked else low
-                rows = matching(near, bottom, top, PAGE_SIZE)
-                top = rows[-1].id if len(rows) == PAGE_SIZE else bottom
-                yield from rows
-            return
-        for query, stretch in _looks(wanted, top):
-            if top <= low or not limit:
-                return
-            end, top = top, max(top - stretch, low)
-            rows = matching(query, top, end, limit)
-            limit -= len(rows)
-            yield from rows
+    if limit:
+        yield from _look(connection, wanted, range(low, top), limit)[0]
+        return
+    is_walked = event_filter.reach(wanted) in {Reach.ALL, Reach.LOST}
+    while top > low:
+        bottom = max(top - PAGE_SIZE, low) if is_walked else low
+        query = event_filter.rows(COLUMNS, wanted)
+        rows = _find(connection, query, wanted, range(bottom, top), PAGE_SIZE)
+        top = rows[-1].id if len(rows) == PAGE_SIZE else bottom
+        yield from rows
 
 
-def _looks(wanted: Filter, top: int) -> Iterator[tuple[str, int]]:
-    """Yield the queries that find the newest, one after the other, each with the length of its stretch of ids."""
+def newest(
+    connection: psycopg.Connection, wanted: Filter, limit: int, before: int | None, budget: timedelta
+) -> EventPage:
+    """Return the newest matching events with ids below `before`, `limit` at most, found within about `budget`."""
+    low, top = extent(connection, wanted, before)
+    rows, left = _look(connection, wanted, range(low, top), limit, budget=budget)
+    if not left or len(rows) >= limit:
+        return EventPage(rows)
+    return EventPage(rows, left.stop, came_at(connection, left.stop))
+
+
+def oldest_after(
+    connection: psycopg.Connection, wanted: Filter, limit: int, after: int, budget: timedelta
+) -> list[EventRow]:
+    """Return the matching events that follow the id `after`, the nearest `limit`, newest first; see `newest`."""
+    low, top = extent(connection, wanted)
+    rows, _ = _look(connection, wanted, range(max(low, after + 1), top), limit, "ASC", budget)
+    return rows[::-1]
+
+
+def came_at(connection: psycopg.Connection, event: int) -> datetime | None:
+    """Return when the event of this id came in, or the next one that is there."""
+    row = connection.execute(_CAME, [event]).fetchone()
+    return row[0] if row else None
+
+
+def _look(  # noqa: PLR0913, PLR0917  the order and the budget by those who have them
+    connection: psycopg.Connection,
+    wanted: Filter,
+    ids: range,
+    limit: int,
+    order: Order = "DESC",
+    budget: timedelta | None = None,
+) -> tuple[list[EventRow], range]:
+    """Return the first `limit` matching events in an order, and the ids that were not looked at for want of time."""
+    rows: list[EventRow] = []
     reach = event_filter.reach(wanted)
-    near = event_filter.rows(COLUMNS, wanted)
-    if reach is Reach.LOST:
-        yield from repeat((near, STRETCHES[0]))
-    elif reach in {Reach.NEWEST, Reach.ALL}:
-        yield from ((near, ids) for ids in (STRETCHES if reach is Reach.ALL else (NEWEST,)))
-        yield event_filter.rows(COLUMNS, wanted, is_rare=True), top
-    else:
-        yield near, top
+    size = len(ids) if reach is Reach.AT_HAND else NEWEST
+    until = time.monotonic() + budget.total_seconds() if budget is not None else math.inf
+    while ids and len(rows) < limit:
+        began = time.monotonic()
+        part, ids = (ids[-size:], ids[:-size]) if order == "DESC" else (ids[:size], ids[size:])
+        is_rare = size > {Reach.NEWEST: NEWEST, Reach.ALL: WALKED}.get(reach, sys.maxsize)
+        query = event_filter.rows(COLUMNS, wanted, order, is_rare=is_rare)
+        rows += _find(connection, query, wanted, part, limit - len(rows))
+        most = LOST_RANGE if reach is Reach.LOST else sys.maxsize
+        size = sys.maxsize if reach is Reach.NEWEST else min(size * GROWTH, most)
+        now = time.monotonic()
+        if now + GROWTH * (now - began) > until:  # the next range takes longer than this one
+            break
+    return rows, ids
+
+
+def _find(
+    connection: psycopg.Connection, query: str, wanted: Filter, ids: range, limit: int
+) -> list[EventRow]:
+    page = wanted.parameters | {"low": ids.start, "top": ids.stop, "limit": limit}
+    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        return cursor.execute(query.encode(), page, prepare=False).fetchall()

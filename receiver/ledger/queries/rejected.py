@@ -1,7 +1,6 @@
 """Rejected deliveries that were kept, and conflicts: bodies that came under an id already taken."""
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -10,7 +9,8 @@ from psycopg.rows import dict_row
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import decrypt_rejected
 
-PAGE_SIZE = 10_000
+MOST = 10_000
+"""Rows, unless a smaller limit is given."""
 
 _REJECTED = """
 SELECT id, rejected_at, source, reason, detail, headers, body_prefix, key_id FROM hookonce.rejected
@@ -34,54 +34,24 @@ ORDER BY c.id DESC LIMIT %(limit)s
 """
 
 
-def rejected_deliveries(  # noqa: PLR0913  all but two by keyword
-    connection: psycopg.Connection,
-    keyring: Keyring,
-    *,
-    source: str | None = None,
-    reason: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    limit: int = 0,
-    before: int | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Return rejected deliveries that were kept, opened, newest first, those with ids below `before`.
+def rejected_deliveries(
+    connection: psycopg.Connection, keyring: Keyring, limit: int = MOST, **wanted: object
+) -> list[dict[str, Any]]:
+    """Return rejected deliveries that were kept, opened, newest first: of a `source`, for a `reason`.
 
-    `limit` 0 gives all.
+    Those since `since` and until `until`, with ids below `before`; what is None or left out takes all.
     """
-    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since, "until": until}
-    return (decrypt_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit, before))
+    return [decrypt_rejected(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
 
 
-def conflicts(  # noqa: PLR0913, PLR0917  all but four by keyword
-    connection: psycopg.Connection,
-    source: str | None,
-    since: datetime | None,
-    limit: int,
-    before: int | None = None,
-    until: datetime | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Return the bodies that came under an id taken by another, newest first; pages as in `rejected_deliveries`."""
-    wanted: dict[str, object] = {"source": source, "since": since, "until": until}
-    return _paged(connection, _CONFLICTS, wanted, limit, before)
+def conflicts(connection: psycopg.Connection, limit: int = MOST, **wanted: object) -> list[dict[str, Any]]:
+    """Return the bodies that came under an id taken by another, newest first; as `rejected_deliveries`."""
+    return _rows(connection, _CONFLICTS, limit, wanted)
 
 
-def _paged(
-    connection: psycopg.Connection, query: str, wanted: Mapping[str, object], limit: int, before: int | None
-) -> Iterator[dict[str, Any]]:
+def _rows(
+    connection: psycopg.Connection, query: str, limit: int, wanted: Mapping[str, object]
+) -> list[dict[str, Any]]:
+    values = {**dict.fromkeys(("source", "reason", "since", "until", "before")), **wanted, "limit": limit}
     with connection.cursor(row_factory=dict_row) as cursor:
-        for size in _pages(limit):
-            rows = cursor.execute(query.encode(), {**wanted, "before": before, "limit": size}).fetchall()
-            yield from rows
-            if len(rows) < size:
-                return
-            before = rows[-1]["id"]
-
-
-def _pages(limit: int) -> Iterator[int]:
-    """The sizes of the pages that give `limit` rows, or for ever."""
-    left = limit
-    while left > 0 or limit == 0:
-        size = PAGE_SIZE if limit == 0 else min(left, PAGE_SIZE)
-        yield size
-        left -= size
+        return cursor.execute(query.encode(), values).fetchall()
