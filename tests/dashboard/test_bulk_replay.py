@@ -4,7 +4,7 @@ import pytest
 
 from hookonce.jobs.handlers import Handler, Registry, timedelta
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.ledger.queries.dead_groups import pattern_of
+from hookonce.receiver.desk.dead_letters import pattern_of
 from hookonce.receiver.ledger.replay import bulk, bulk_steps
 from tests.dashboard.test_events import shown
 

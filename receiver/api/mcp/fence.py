@@ -16,6 +16,8 @@ from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin
 
+from pydantic.json_schema import GenerateJsonSchema
+
 from hookonce.receiver.desk.models import OURS, ResponseModel
 from hookonce.receiver.desk.refusals import Ambiguous
 from hookonce.receiver.desk.registry import Octets
@@ -33,6 +35,13 @@ _NOTE: Final = (
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 _LAYOUT: Final = frozenset("\n\t")
 _PLAIN: Final = (bool, int, float, datetime, Enum, type(None))
+
+
+class Untitled(GenerateJsonSchema):
+    """Writes schemas without the titles of fields, which are their names once more: an agent reads all of them."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002, D102  pydantic's
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,7 @@ def schema(answer: type[ResponseModel] | type[Octets] | None) -> dict[str, Any]:
     if not issubclass(answer, ResponseModel):
         known = {"name": {"type": "string"}, "bytes": {"type": "integer"}, "said": SAID}
         return {"type": "object", "properties": known, "required": ["name", "bytes"]}
-    found = answer.model_json_schema(mode="serialization")
+    found = answer.model_json_schema(mode="serialization", schema_generator=Untitled)
     for model in {answer, *_models(answer)}:
         shown = found if model is answer else found["$defs"][model.__name__]
         for name in _fields(model, is_said=True):

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mcp_types import Tool, ToolAnnotations
 
 from hookonce.receiver.api.mcp.confirmations import Confirmations
-from hookonce.receiver.api.mcp.fence import SAID, Fenced, schema
+from hookonce.receiver.api.mcp.fence import SAID, Fenced, Untitled, schema
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.maintenance import get_token
@@ -102,7 +102,7 @@ def _input_schema(action: Action[Any]) -> dict[str, Any]:
     """Return the schema of the fields of all its models, side by side."""
     made: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "$defs": {}}
     for model in action.inputs.values():
-        found = model.model_json_schema(mode="validation")
+        found = model.model_json_schema(mode="validation", schema_generator=Untitled)
         for part in ("properties", "$defs"):
             made[part] |= found.get(part, {})
         made["required"] += found.get("required", [])

@@ -64,7 +64,7 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         newest = each.newest_events[0]
         if as_json:
             said = {"handler": each.handler, "error": each.error, "events": each.count}
-            print_json({**said, "newest": each.newest_at, "example": newest})
+            print_json({**said, "newest": each.newest_at, "example": newest, "issue": each.issue})
             continue
         number = f"{each.count:>6} {'event' if each.count == 1 else 'events'}"
         click.echo(
@@ -73,6 +73,8 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         )
         click.echo(f"        {click.style(clean(each.error), fg='red')}")
         click.echo(f"        hookonce events show {newest}")
+        if each.issue:
+            click.echo(f"        hookonce issues show {each.issue}")
     if not (found.is_complete or as_json):
         tell(f"of the newest {MAX_DEATHS}")
 

@@ -7,7 +7,7 @@
 - `run_outcomes`: what the runs of listed events came to
 - `failures`: why an attempt failed, right after it did
 - `tail`: what happens from now on
-- `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause
+- `dead_letters`: of what runs died, one by one
 - `handler_stats`: how handlers fare
 - `rejected`: rejected deliveries, and conflicts
 - `feed`: events in the order of the ledger, behind a cursor

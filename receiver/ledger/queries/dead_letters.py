@@ -24,9 +24,10 @@ DIED = f"""(SELECT EXISTS (
 # Event by event: OFFSET keeps the planner from reading all runs instead.
 _DEATHS_OF = f"""
 WITH newest AS MATERIALIZED (SELECT id, source, received_at FROM hookonce.events WHERE id = ANY(%(ids)s))
-SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %(shown)s) AS error
+SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, r.issue,
+       left(f.error, %(shown)s) AS error
 FROM newest n
-     LEFT JOIN LATERAL (SELECT event, handler, finished_at FROM hookonce.runs
+     LEFT JOIN LATERAL (SELECT event, handler, finished_at, issue FROM hookonce.runs
                         WHERE event = n.id AND status = '{RunStatus.DEAD}' AND is_last AND handler <> ''
                         OFFSET 0) AS r ON true
      LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = r.event AND handler = r.handler
@@ -44,6 +45,7 @@ class Death:
     received_at: datetime
     handler: str | None
     finished_at: datetime | None
+    issue: str | None
     error: str | None
 
 

@@ -6,10 +6,10 @@ status begins where events of that status are to be found at all (`_PLACES`), an
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, get_args, get_type_hints
 
 import psycopg
 
@@ -59,7 +59,9 @@ class Filter:
         }
 
 
-FIELDS: Final[Mapping[str, str]] = {each.name: each.type.__metadata__[0] for each in fields(Filter)}
+FIELDS: Final[Mapping[str, str]] = {
+    name: get_args(kind)[1] for name, kind in get_type_hints(Filter, include_extras=True).items()
+}
 """What each field of a `Filter` asks for."""
 
 _LAST = chr(sys.maxunicode)
