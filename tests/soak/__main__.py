@@ -1,6 +1,7 @@
 """`python -m tests.soak`: SOAK_SECONDS (60), SOAK_CONCURRENCY (1) and SOAK_SEED (random) may be set.
 
-With SOAK_POOLED=1 PgBouncer is between all and PostgreSQL, in transaction mode; with SOAK_CRASHES=1 both crash, too.
+With SOAK_DJANGO=1 one of the workers is Django's. With SOAK_POOLED=1 PgBouncer is between all and PostgreSQL, in
+transaction mode; with SOAK_CRASHES=1 both crash, too.
 Exit status 1 if it failed. With a concurrency there are three worker processes of so many slots.
 
 After the storm servers go away, one story after the other, each for a twentieth of the time and 35 s at most.
@@ -29,6 +30,7 @@ def main():
         seconds=float(os.environ.get("SOAK_SECONDS") or 60),
         workers=3 if concurrency > 1 else Size.workers,
         concurrency=concurrency,
+        django=bool(os.environ.get("SOAK_DJANGO")),
         pooled=bool(os.environ.get("SOAK_POOLED")),
         crashes=bool(os.environ.get("SOAK_CRASHES")),
     )

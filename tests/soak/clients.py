@@ -11,7 +11,7 @@ TOKEN = "token-of-the-clients-of-the-soak"
 SOURCE = "commands.orders"
 CONFIGURATION = """
 [commands.orders]
-handler = "tests.soak.handlers:order"
+handler = "tests.soak.orders:order"
 auth = { soak = ["env:SOAK_TOKEN"] }
 attempts = 10
 """

@@ -9,7 +9,7 @@ import time
 
 import psycopg
 
-from tests.support.stories.hurried import held_by
+from tests.support.stories.hurrying import held_by
 
 HOLDS = """
 SELECT 1 FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS held (event, attempt)

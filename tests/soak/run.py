@@ -24,7 +24,7 @@ from tests.support.pooler import Pooler
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import PLANS
 from tests.support.stories.sending import depot, github, stripe
-from tests.support.stories.stack import Stack, running, until
+from tests.support.stories.stack import Stack, command_of, running, until
 from tests.support.waiting import DeadlineMissed
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
@@ -40,6 +40,8 @@ AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 POOL_SIZE = 40
 HANDLERS = "tests.soak.handlers"
+DJANGO = "worker in django"
+"""The process that supervises the worker of Django, where there is one."""
 LOOKED_AFTER = 60
 """Seconds in which workers come to look again at a ledger in which nothing is due."""
 
@@ -48,6 +50,7 @@ LOOKED_AFTER = 60
 class Size:
     """For how long; a storm's events, and the copies of each in the first; how many processes, and old events.
 
+    `django`: one of the workers is Django's, and nothing that it refuses is sent: long work without a transaction.
     `pooled`: PgBouncer is between all and PostgreSQL, in transaction mode. `crashes`: both crash, too.
     `one_in`: seconds in which at least one kill must hit a process that holds work.
 
@@ -63,6 +66,7 @@ class Size:
     senders: int = 4
     old: int = 400
     one_in: float = 3
+    django: bool = False
     pooled: bool = False
     crashes: bool = False
 
@@ -142,6 +146,22 @@ class Sealed(Stack):
         (self.directory / "hookonce.toml").write_text(housekeeping.configuration())
         self.environ |= housekeeping.environ()
 
+    def start_django(self):
+        """Start a worker of Django besides."""
+        self.run(
+            DJANGO,
+            "hookonce_worker",
+            program="django",
+            DJANGO_SETTINGS_MODULE="tests.soak.django_settings",
+            HOOKONCE_HANDLERS="tests.soak.django_handlers",
+        )
+
+    @property
+    def workers(self):
+        """The process ids of the workers, that of Django among them."""
+        in_django = self.kin(DJANGO) if DJANGO in self.processes else ()
+        return super().workers + [pid for pid in in_django if "hookonce_worker" in command_of(pid)]
+
 
 def soak(size, seed, disk):
     """Run one soak on servers of its own; give its outcome."""
@@ -163,7 +183,12 @@ def soak(size, seed, disk):
             cleaning.callback(pooler.kill)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
         stack = Sealed(
-            place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
+            place,
+            postgres.url,
+            valkey.url,
+            web=size.web,
+            workers=size.workers - size.django,
+            handlers=HANDLERS,
         ).make_effects()
         stack.query(clients.MADE)
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
@@ -176,6 +201,8 @@ def soak(size, seed, disk):
         housekeeping.grow_old(stack, size.old)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
+        if size.django:
+            stack.start_django()
         stack.insist(stack.event())
         return _rage(stack, size, seed, crasher)
 
@@ -226,8 +253,9 @@ def _rage(stack, size, seed, crasher):
 def _blow(stack, storm, size, chance):
     """Send storm after storm until the time is over: the first of many copies, the others of a few here and there."""
     end = time.monotonic() + size.seconds
+    kinds = {kind: share for kind, share in OF_OTHERS.items() if not (size.django and kind == "truck.left")}
     for number in itertools.count():
-        messages = [_message(number * size.storm + n, chance) for n in range(size.storm)]
+        messages = [_message(number * size.storm + n, chance, kinds) for n in range(size.storm)]
         copies = [chance.choice(LATER_COPIES) if number else size.copies for _ in messages]
         stack.history.deliveries += storm.send(
             [message for message, count in zip(messages, copies, strict=True) for _ in range(count)]
@@ -236,8 +264,8 @@ def _blow(stack, storm, size, chance):
             return
 
 
-def _message(number, chance):
-    kind = chance.choices([*OF_OTHERS, None], [*OF_OTHERS.values(), 100 - sum(OF_OTHERS.values())])[0]
+def _message(number, chance, kinds):
+    kind = chance.choices([*kinds, None], [*kinds.values(), 100 - sum(kinds.values())])[0]
     slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
     if kind == "push":
         return github(f"push_{number}", number=number, story=slow)

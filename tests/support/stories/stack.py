@@ -95,11 +95,11 @@ class Stack:
             until(Path(self.path).exists, what="the receiver's start", process=self.processes["serve"])
         return self
 
-    def run(self, name, *arguments, **environ):
-        """Run a command of hookonce in the background, its output in `<name>.log`."""
+    def run(self, name, *arguments, program=None, **environ):
+        """Run a command of hookonce, or of another `program`, in the background, its output in `<name>.log`."""
         with (self.directory / f"{name}.log").open("ab") as log:
             start = self._started if arguments[0] == "serve" else WARM.start  # which gunicorn takes over
-            command = ["-m", self.program, *arguments]
+            command = ["-m", program or self.program, *arguments]
             self.processes[name] = start(command, cwd=self.directory, env=self.environ | environ, output=log)
         return self.processes[name]
 
@@ -279,6 +279,12 @@ def name_of(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
     return ""
+
+
+def command_of(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+    return []
 
 
 def p99(seconds):
