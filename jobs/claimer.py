@@ -18,9 +18,8 @@ from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.sealing import Sealing
-from hookonce.jobs.attempts.shared import Shared
+from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.failures.release import release
@@ -125,7 +124,8 @@ class Claimer:
             listener_of(settings),
         )
         self._transactions = transactions
-        self._executor = self._new_executor()
+        self.executor = self._new_executor()
+        """On whose connection it claims."""
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
@@ -138,11 +138,6 @@ class Claimer:
         self._suspects_at = self._rates_at = self._clock_at = time.monotonic()
         self._clock = ClockWatch()
         self._rate_changes = RateChanges()
-
-    @property
-    def executor(self) -> Executor:
-        """The executor on whose connection it claims."""
-        return self._executor
 
     def _new_executor(self) -> Executor:
         """Make an executor that shares what this process has one of."""
@@ -192,7 +187,7 @@ class Claimer:
         except AWAY as error:
             log.log(level, "%s: %s", what_failed, type(error).__name__)
             self._train.doubt()
-            (executor or self._executor).discard()
+            (executor or self.executor).discard()
 
     def _settle_doubtful(self) -> None:
         """Look for the ends of runs that a crash of the server may have lost, and give back those that it has."""
@@ -200,10 +195,10 @@ class Claimer:
         try:
             while doubtful:
                 passenger = doubtful[0]
-                if takeover.settle(self._executor.idle_ledger, passenger.run) is not None:
+                if takeover.settle(self.executor.idle_ledger, passenger.run) is not None:
                     self._held.over([passenger.run])
                 else:
-                    flushing.flush(self._executor.idle_ledger)
+                    flushing.flush(self.executor.idle_ledger)
                     tell(passenger)
                 del doubtful[0]
         finally:
@@ -218,14 +213,14 @@ class Claimer:
         The runs may be started until then, by the monotonic clock.
         """
         if places := self.registry.places():  # of limits: what waits for one that is free now is due
-            limit_gate.take_up(self._executor.idle_ledger, places)
+            limit_gate.take_up(self.executor.idle_ledger, places)
         apart = self.registry.with_breakers()
         if failing := {name: apart[name] for name in self._failing & apart.keys()}:
-            breakers.try_one(self._executor.idle_ledger, failing)
+            breakers.try_one(self.executor.idle_ledger, failing)
         finished = self._held.take_finished()
         try:
             claim = claims.claim(
-                self._executor.idle_ledger,
+                self.executor.idle_ledger,
                 Plan(self.registry, room),
                 ids=None if ids is None else list(ids),
                 limit=CLAIM_BATCH,
@@ -242,12 +237,12 @@ class Claimer:
         self._failing = claim.failing
         if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
             with self.tolerating("what others have lost was not taken over"):
-                takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self.registry))
+                takeover.take_over(self.executor.idle_ledger, WorkerEnd(handlers=self.registry))
         return claim
 
     def _claim_suspect(self) -> ClaimedRun | None:
         """Claim a suspect, to be run with nothing beside it."""
-        run = claims.claim_suspect(self._executor.idle_ledger, Plan(self.registry), self._names)
+        run = claims.claim_suspect(self.executor.idle_ledger, Plan(self.registry), self._names)
         self._hold([run] if run else [])
         return run
 
@@ -296,7 +291,7 @@ class Claimer:
         """Give back runs that were not started; others may have them. Where that fails they wait to be given back."""
         runs = list(runs)
         try:
-            released = leases.release(self._executor.idle_ledger, runs) if runs else ()
+            released = leases.release(self.executor.idle_ledger, runs) if runs else ()
         except BaseException:
             self.buffer.put(runs, 0.0)
             raise
@@ -332,7 +327,7 @@ class Claimer:
         if (lost := last.take()) is not None:
             with self.tolerating("what the worker before held was not taken over"):
                 end = WorkerEnd(f"{WORKER_ENDED}: {lost.how}", self.registry)
-                takeover.take_over_of(self._executor.idle_ledger, lost.tokens, end)
+                takeover.take_over_of(self.executor.idle_ledger, lost.tokens, end)
 
     def _look_around(self) -> None:
         """Look for what others have left behind, each at its time."""
@@ -351,12 +346,12 @@ class Claimer:
         with self.tolerating("recent ignored events were not looked at"):
             self._tend_clock()
             rows, said = self.registry.rows(), self.registry.declarations()
-            handlers.register_handlers(self._executor.idle_ledger, rows, said)
-            issues.register_release(self._executor.idle_ledger, self._shared.sealing.release)
-            requeued = ignored.requeue(self._executor.idle_ledger, self.registry.matching, ROLLING_DEPLOY)
+            handlers.register_handlers(self.executor.idle_ledger, rows, said)
+            issues.register_release(self.executor.idle_ledger, self._shared.sealing.release)
+            requeued = ignored.requeue(self.executor.idle_ledger, self.registry.matching, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self.registry.without_places(), limit_gate.MAX_WAITING)
-            limit_gate.take_up(self._executor.idle_ledger, unlimited)
+            limit_gate.take_up(self.executor.idle_ledger, unlimited)
         if requeued:  # at once: a worker without these handlers would ignore them again
             self.run_due(requeued)
 
@@ -364,7 +359,7 @@ class Claimer:
         """Have what another rate has put off come by the one that its handler has here."""
         pause, is_over = WAKE_INTERVAL, True
         with self.tolerating("what other rates have put off was not looked at"):
-            is_over = self._rate_changes.tend(self._executor.idle_ledger, self.registry.schedules())
+            is_over = self._rate_changes.tend(self.executor.idle_ledger, self.registry.schedules())
         if not is_over:
             pause = RATE_CHANGE_INTERVAL
         self._rates_at = time.monotonic() + pause.total_seconds()
@@ -372,8 +367,8 @@ class Claimer:
     def _tend_clock(self) -> None:
         """Begin anew what waits for a time that the database's clock was set back from."""
         self._clock_at = time.monotonic() + CLOCK_INTERVAL.total_seconds()
-        if self._clock.look(self._executor.idle_ledger):
-            clock.begin_anew(self._executor.idle_ledger)
+        if self._clock.look(self.executor.idle_ledger):
+            clock.begin_anew(self.executor.idle_ledger)
             self._cursor.start_over()
             self._rates_at = time.monotonic()
 
@@ -401,8 +396,8 @@ class Claimer:
         self._train.end()
         with self.tolerating("claims that are over were not forgotten", level=logging.DEBUG):
             if finished := self._held.take_finished():  # no claim follows that would forget them
-                with self._executor.idle_ledger.transaction():
-                    leases.forget(self._executor.ledger, finished)
+                with self.executor.idle_ledger.transaction():
+                    leases.forget(self.executor.ledger, finished)
         return 0
 
     def flush(self) -> None:
@@ -413,17 +408,7 @@ class Claimer:
         """Close every connection; for tests, a worker keeps them until it ends."""
         self._heartbeat.end()
         self._train.end()
-        self._executor.close()
+        self.executor.close()
         self._steps.close()
         self._engine.dispose()
         self._client.close()
-
-
-def listener_of(settings: Settings) -> Listener | None:
-    """Return who hears of attempts; to trace them needs the extra `otel`."""
-    if not settings.tracing:
-        return None
-    from hookonce.jobs.attempts.traces import Traces, hear_calls  # noqa: PLC0415  it imports OpenTelemetry
-
-    hear_calls()
-    return Traces()

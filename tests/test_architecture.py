@@ -300,7 +300,7 @@ LATE = {
     "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
-    "jobs.claimer": "the extra `otel`",
+    "jobs.attempts.shared": "the extra `otel`",
     "jobs.attempts.calls": "the ORM and asyncio, which only handlers that ask for them need",
     "hookonce.django.apps": "Django takes its checks in once the applications are there",
     "hookonce.django.checks": "Django's backend, which imports the driver",

@@ -1,7 +1,7 @@
 """What is wrong by the ledger's own figures, in words that say what was expected and what to do."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import psycopg
@@ -20,6 +20,18 @@ Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
 
 FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+FAILED = (
+    "{number} deliveries within {within} failed verification; expected fewer than {most}; see "
+    "`hookonce rejected list --source {source}`: is the secret still the sender's?"
+)
+IN_CONFLICT = (
+    "{number} deliveries within {within} had another body under a known id; expected fewer than {most}; compare them "
+    "with `hookonce conflicts list`: a sender's bug, or somebody else's body"
+)
+LOST_LEASES = (
+    "{number} attempts within {within} could not end, since their lease was another's by then; expected fewer than "
+    "{most}; workers or the database stood still: what they wrote was rolled back, and was done again"
+)
 _OF_ISSUES = _NEW, _REOPENED = ("new_issue", "reopened_issue")
 _NAMED = 3
 """Issues that an alert names at most."""
@@ -38,7 +50,7 @@ def ledger_conditions(
     chosen = settings.alerts
     found = _issues(connection, chosen, known)
     if chosen.signature_failures:
-        found |= _failures(connection, chosen.signature_failures)
+        found |= _often(connection, "signature_failures", chosen.signature_failures, FAILURES, FAILED)
     if chosen.dead_runs:
         found |= _dead(connection, chosen.dead_runs)
     if chosen.oldest_due:
@@ -50,9 +62,10 @@ def ledger_conditions(
     if chosen.duplicates:
         found |= _duplicates(connection, chosen.duplicates)
     if chosen.conflicts:
-        found |= _conflicts(connection, chosen.conflicts)
+        found |= _often(connection, "conflicts", chosen.conflicts, [Kind.CONFLICT], IN_CONFLICT)
+        found |= _mostly_conflicts(connection)
     if chosen.lost_leases:
-        found |= _lost_leases(connection, chosen.lost_leases)
+        found |= _often(connection, "lost_leases", chosen.lost_leases, [Kind.REFUSED], LOST_LEASES)
     if source_activity.is_current(connection):
         found |= dict(_silent(connection, settings, known, since, now))
     else:  # nothing is known, so nothing changes
@@ -60,13 +73,14 @@ def ledger_conditions(
     return found
 
 
-def _failures(connection: psycopg.Connection, rate: Rate) -> Condition:
+def _often(
+    connection: psycopg.Connection, kind: str, rate: Rate, counted: Sequence[str], text: str
+) -> Condition:
+    """Say a text of each source of which too much was counted lately; it names `number`, `within`, `most`, `source`."""
+    within = format_duration(rate.within)
     return {
-        ("signature_failures", source): (
-            f"{number} deliveries within {format_duration(rate.within)} failed verification; expected fewer than "
-            f"{rate.number}; see `hookonce rejected list --source {source}`: is the secret still the sender's?"
-        )
-        for source, number in source_activity.recent(connection, rate.within, FAILURES).items()
+        (kind, source): text.format(number=number, within=within, most=rate.number, source=source)
+        for source, number in source_activity.recent(connection, rate.within, counted).items()
         if number >= rate.number
     }
 
@@ -163,31 +177,10 @@ def _duplicates(connection: psycopg.Connection, rate: Rate) -> Condition:
     }
 
 
-def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
-    often: Condition = {
-        ("conflicts", source): (
-            f"{number} deliveries within {format_duration(rate.within)} had another body under a known id; expected "
-            f"fewer than {rate.number}; compare them with `hookonce conflicts list`: a sender's bug, or "
-            "somebody else's body"
-        )
-        for source, number in source_activity.recent(connection, rate.within, [Kind.CONFLICT]).items()
-        if number >= rate.number
-    }
-    return often | {
+def _mostly_conflicts(connection: psycopg.Connection) -> Condition:
+    return {
         ("conflicts", source): words_for_mostly_conflicts(source, conflicts, deliveries)
         for source, (conflicts, deliveries) in source_activity.mostly_in_conflict(connection).items()
-    }
-
-
-def _lost_leases(connection: psycopg.Connection, rate: Rate) -> Condition:
-    return {
-        ("lost_leases", source): (
-            f"{number} attempts within {format_duration(rate.within)} could not end, since their lease was another's "
-            f"by then; expected fewer than {rate.number}; workers or the database stood still: what they wrote "
-            "was rolled back, and was done again"
-        )
-        for source, number in source_activity.recent(connection, rate.within, [Kind.REFUSED]).items()
-        if number >= rate.number
     }
 
 

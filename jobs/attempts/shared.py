@@ -11,6 +11,7 @@ from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.idempotency.postgresql import Connections
 
 
@@ -33,3 +34,13 @@ class Shared:
     failure_rows: FailureRows = field(default_factory=FailureRows)
     warned: set[str] = field(default_factory=set)
     """Handlers of which it was said already that their lists have another length than their batches."""
+
+
+def listener_of(settings: Settings) -> Listener | None:
+    """Return who hears of attempts; to trace them needs the extra `otel`."""
+    if not settings.tracing:
+        return None
+    from hookonce.jobs.attempts.traces import Traces, hear_calls  # noqa: PLC0415  it imports OpenTelemetry
+
+    hear_calls()
+    return Traces()

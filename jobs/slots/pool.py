@@ -70,7 +70,7 @@ class Pool(Claimer):
         self._batches = batches if batches.is_needed else None
         self._is_told = False
         self._failure_calls = FailureCalls(self._new_executor())
-        self._executor.tell_failure = self._failure_calls.put
+        self.executor.tell_failure = self._failure_calls.put
         self._lost = LostSlots(self._slots, self._batches, self._wake.set)
         places: list[Slot] = [*self._slots, *([self._batches] if self._batches else [])]
         limits = [(each, self._limited(each.executor)) for each in places]
@@ -164,7 +164,7 @@ class Pool(Claimer):
                 self._tend()
                 self._note_back()
             except BaseException as error:
-                if not self.hear(error, self._executor):
+                if not self.hear(error, self.executor):
                     log.exception("a claim failed")
                 time.sleep(_AWAY_PAUSE)
         if self._suspects is not None:
@@ -179,12 +179,12 @@ class Pool(Claimer):
     def _tend(self) -> None:
         """Do what is due besides, then claim as long as there is capacity and something may be due."""
         self._settle_doubtful()
-        self._lost.end_lost(self, self._executor)
+        self._lost.end_lost(self, self.executor)
         self._give_back_late()
         self._look_around()
-        self._report.tend(self._executor.idle_ledger)
+        self._report.tend(self.executor.idle_ledger)
         if self._suspects is not None and time.monotonic() > self._suspects_at:
-            is_busy = self._suspects.tend(self._executor.idle_ledger, self._names)
+            is_busy = self._suspects.tend(self.executor.idle_ledger, self._names)
             pause = SUSPECT_TICK if is_busy else SUSPECTS_INTERVAL.total_seconds()
             self._suspects_at = time.monotonic() + pause
         until = time.monotonic() + TICK
@@ -272,7 +272,7 @@ class Pool(Claimer):
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.tell_failure = self._failure_calls.put
-            ours, self._executor = self._executor, last
+            ours, self.executor = self.executor, last
             with self.tolerating("what was leased was not given back"):
                 self._release(self.buffer.take_late())
             self._lost.give_back(self, last)
@@ -280,7 +280,7 @@ class Pool(Claimer):
                 self._report.end(last.ledger)
             super().finish()
             last.close()
-            self._executor = ours
+            self.executor = ours
             if not hurrying.is_set():
                 self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())
         return RESTART if self._lost.is_broken else 0

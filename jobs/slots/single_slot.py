@@ -36,7 +36,7 @@ class SingleSlot(Claimer):
         self, settings: Settings, registry: Registry, transactions: MakeTransactions = HandlerTransactions
     ) -> None:
         super().__init__(settings, registry, transactions)
-        self.slot = Slot(self._executor, registry, self)
+        self.slot = Slot(self.executor, registry, self)
         self._batches = Batches(self.slot, self)
         self._quick_first = False
 
@@ -55,7 +55,7 @@ class SingleSlot(Claimer):
             self._look_around()
             return self._run_until(self._budget_ends(), ids or None)
         except BaseException as error:
-            if not self.hear(error, self._executor):
+            if not self.hear(error, self.executor):
                 raise
         return 0
 
@@ -79,7 +79,7 @@ class SingleSlot(Claimer):
             try:
                 self._settle_left()
             except AWAY as error:
-                self.hear(error, self._executor)
+                self.hear(error, self.executor)
                 if time.monotonic() > until:
                     return False
                 time.sleep(_AWAY_PAUSE)
