@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from base64 import b64encode, urlsafe_b64encode
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -126,16 +127,21 @@ def test_new_provider_of_a_key_pair_passes_its_own_tests_with_a_key_of_the_kit(p
     assert ("28 passed" if scheme.key_algorithm else "14 passed") in said
 
 
-def test_new_provider_finds_an_event_in_a_part_of_an_indented_body(place, hookonce):
+def test_new_provider_finds_an_event_in_a_part_of_a_body_and_a_quoted_signature(place, hookonce):
     event = {"uuid": "ev-9", "kind": "parcel.delivered", "at": 1768480000}
-    body = json.dumps({"message": event, "tenant": {"id": "t-1"}, "parcel": {"id": "p-1"}}, indent=1).encode()
+    body = json.dumps({"message": event, "workspaceId": "t-1", "parcel": {"id": "p-1"}}, indent=1).encode()
     key, secret = keys_of(SIGNED[1])
-    (place / "order.http").write_bytes(written(captured(SIGNED[1], key, body)))
+    request = captured(SIGNED[1], key, body)
+    quoted = {"x-acme-signature": f'keyid="k1", signature="{request.lowered()["x-acme-signature"]}"'}
+    (place / "order.http").write_bytes(
+        written(replace(request, headers=[*(request.lowered() | quoted).items()]))
+    )
 
     made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
     is_green, said = passes(place)
 
     assert "its event is ev-9 of type parcel.delivered" in made.err
+    assert 'account = "$.workspaceId"' in made.err
     assert is_green, said
 
 
@@ -182,6 +188,7 @@ def test_new_provider_without_a_key_says_that_64_bytes_are_a_guess(place, hookon
         (Hmac(header="x-signature"), "header x-signature holds 32 bytes in hex: an HMAC-SHA256"),
         (TOKENS[0], "header x-signature-jwt is a signed token (JWT), signed by RS256"),
         (TOKENS[2], "header x-jws is a detached token (JWS) of the body, signed by PS512"),
+        (TOKENS[4], "$.signed is a signed token (JWT), signed by RS256"),
         (TOKENS[3], "the body is a signed token (JWT), signed by EdDSA"),
     ],
 )  # fmt: skip

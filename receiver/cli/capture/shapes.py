@@ -5,6 +5,7 @@ tells. A token says by itself how it is signed.
 """
 
 import hashlib
+import json
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
@@ -35,6 +36,7 @@ _DER: Final[tuple[tuple[range, Algorithm], ...]] = (
     (range(134, 142), "ecdsa-sha512"),
 )
 _SEQUENCE: Final = 0x30
+_MAX_DEPTH: Final = 3
 _ED25519_SIZE: Final = 64
 _WORDS: Final = {
     "ed25519": "an Ed25519 signature",
@@ -96,9 +98,24 @@ def described(request: Captured, masked: Collection[str] = ()) -> list[str]:
             said.append(f"header {name} holds the body's own {hashed}, which anybody can make: no signature")
         elif words := _words(value) if _SIGNATURE.search(name) or SIGNED.search(value) else "":
             said.append(f"header {name} holds {words}")
-    if token := token_in(request.body.decode("latin-1")):
-        said.append(f"the body is {_token(token, is_detached=False)}")
+    for where, text in (("the body", request.body.decode("latin-1")), *texts_in(request.body)):
+        if token := token_in(text):
+            said.append(f"{where} is {_token(token, is_detached=False)}")
     return said
+
+
+def texts_in(body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield each text in the objects of a JSON body, three deep, with its path."""
+    with suppress(ValueError, RecursionError):
+        yield from _texts(json.loads(body))
+
+
+def _texts(data: object, at: str = "$", deep: int = 0) -> Iterator[tuple[str, str]]:
+    for key, value in data.items() if isinstance(data, dict) and deep < _MAX_DEPTH else ():
+        path = f"{at}.{key}"
+        if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]+", key):
+            yield path, value
+        yield from _texts(value, path, deep + 1)
 
 
 def _token(token: jws.Token, *, is_detached: bool) -> str:

@@ -4,7 +4,6 @@ Names and lengths tell most of it. With the secret the rest is tried out: only w
 is called found, everything else is a guess and said to be one.
 """
 
-import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,6 +28,7 @@ from hookonce.receiver.cli.capture.shapes import (
     bytes_of,
     hash_of_body,
     key_pair_algorithms,
+    texts_in,
     token_in,
 )
 
@@ -55,13 +55,12 @@ _BESIDES: Final[tuple[tuple[str, ...], ...]] = (
 """What may be signed with body and time."""
 _BETWEEN: Final = (".", "", ":", "\n", "|", "-", "_", ",", "&")
 _IDS: Final = (
-    *("id", "event_id", "eventId", "event.id", "event.uid", "uuid", "uid", "message_id", "delivery_id"),
+    *("id", "event_id", "event.id", "event.uid", "uuid", "uid", "message_id", "delivery_id"),
     *("meta.id", "jti", "data.id"),
 )
 _TYPES: Final = (
     "type",
     "event_type",
-    "eventType",
     "event",
     "event.type",
     "event.kind",
@@ -73,7 +72,6 @@ _TYPES: Final = (
 )
 _TIMES: Final = (
     "created_at",
-    "createdAt",
     "created",
     "timestamp",
     "occurred_at",
@@ -84,14 +82,14 @@ _TIMES: Final = (
     "at",
 )
 _ACCOUNTS: Final = (
-    *("account_id", "accountId", "organization_id", "organizationId", "event.organization_id", "tenant_id"),
+    *("account_id", "organization_id", "event.organization_id", "tenant_id"),
     *("workspace_id", "team_id", "merchant_id", "account", "shop", "tenant", "org", "org_id"),
     *("account.id", "organization.id", "tenant.id", "workspace.id"),
 )
 
 
-_OWN_IDS: Final = ("id", "event_id", "eventId", "uuid", "uid")
-_OWN_TYPES: Final = ("type", "event_type", "eventType", "kind", "topic")
+_OWN_IDS: Final = ("id", "event_id", "uuid", "uid")
+_OWN_TYPES: Final = ("type", "event_type", "kind", "topic")
 
 
 @dataclass(frozen=True)
@@ -168,24 +166,9 @@ def _signed_token(delivery: Delivery, secret: str) -> tuple[dict[str, Any], jws.
     text = delivery.body.decode("latin-1")
     if token := token_in(text):
         return {"header": ""}, token
-    for path, value in _texts(_read_json(delivery.body)):
+    for path, value in texts_in(delivery.body):
         if token := token_in(value):
             return {"header": "", "field": path}, token
-    return None
-
-
-def _texts(data: object, at: str = "$", deep: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each text in objects, three deep, with its path."""
-    for key, value in data.items() if isinstance(data, dict) and deep < _MAX_DEPTH else ():
-        path = f"{at}.{key}"
-        if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]+", key):
-            yield path, value
-        yield from _texts(value, path, deep + 1)
-
-
-def _read_json(body: bytes) -> object:
-    with suppress(ValueError, RecursionError):
-        return json.loads(body)
     return None
 
 
@@ -477,7 +460,9 @@ def _around_the_event(body: object) -> list[str]:
 
 
 def _first(body: object, paths: tuple[str, ...]) -> str:
-    for path in paths:
+    """Return the first of `paths`, in snake case or camel case, at which a text or a number is; empty for none."""
+    camel = (re.sub("_([a-z])", lambda found: found[1].upper(), path) for path in paths)
+    for path in chain.from_iterable(zip(paths, camel, strict=True)):
         value = body
         for step in path.split("."):
             value = value.get(step) if isinstance(value, dict) else None
