@@ -280,8 +280,9 @@ class Executor:
         """
         if not (_is_light(run) and self.shared.handlers.is_quick(run.handler)):
             return False
-        handler = self.shared.handlers.named(run.handler)
-        way = self._ways.get(run.handler) or (self._way(handler) if handler else None)
+        if (way := self._ways.get(run.handler)) is None:
+            handler = self.shared.handlers.named(run.handler)
+            way = self._way(handler) if handler is not None else None
         return way is not None and way.may_follow
 
     def _work(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> Work:

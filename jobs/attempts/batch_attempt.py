@@ -25,7 +25,6 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
@@ -64,15 +63,11 @@ class BatchWork:
         self.handler = handler
         self.marking = Marking()
         self.has_started = False
+        self.runs = batch.runs
         self._batch = batch
         self._host = host
         self._began = time.monotonic()
         self._lines: Lines | None = None
-
-    @property
-    def runs(self) -> Sequence[ClaimedRun]:
-        """The runs, in the order in which they became due."""
-        return self._batch.runs
 
     def given(self, blocks: Blocks | None) -> object:
         """Return the events. Raises `_Unreadable`, which names all that have no body."""

@@ -59,6 +59,7 @@ class SingleRun:
     def __init__(self, host: Host, run: ClaimedRun, handler: Handler, following: Following) -> None:
         self.handler = handler
         self.run = run
+        self.runs: Sequence[ClaimedRun] = [run]
         self.marking = Marking()
         self.has_started = False
         self._host = host
@@ -68,11 +69,6 @@ class SingleRun:
         self._lines: Lines | None = None
         self._ending: AttemptResult = _DONE
         self._ticket: int | None = None  # of the train that it is told of with
-
-    @property
-    def runs(self) -> Sequence[ClaimedRun]:
-        """The run."""
-        return [self.run]
 
     def given(self, blocks: Blocks | None) -> object:
         """Return the event; for a handler of batches a list of it."""
@@ -128,11 +124,11 @@ class SingleRun:
             # The answer holds until our transaction ends the run: what is still on its way then finds it ended.
             has_committed = self.marking.is_marked and lock(self._host.connection, run)
         except Kept:
-            leave(self._host, [self.run])
+            leave(self._host, self.runs)
             return
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
-        (ending,) = sealing.logs([run], [sealing.traceback(run, ending, error)], self._lines)
+        (ending,) = sealing.logs(self.runs, [sealing.traceback(run, ending, error)], self._lines)
         status = self._write_failure(ending, has_committed=has_committed)
         reach("failure.committed")
         self._host.connection.clean()
@@ -146,7 +142,7 @@ class SingleRun:
         """Let go of the run, unless it is told of with a flush."""
         if self._ticket is None:
             shared = self._host.shared
-            shared.claims.over([self.run])
+            shared.claims.over(self.runs)
             if shared.listener is not None:
                 shared.listener.over(self.run)
 
@@ -159,8 +155,8 @@ class SingleRun:
 
     def _ended(self, result: AttemptResult) -> Ended:
         """Return its end as done, with what the handler has written."""
-        results = self._host.shared.sealing.logs([self.run], [result], self._lines)
-        return Ended([self.run], results, took_since(self._began), result.also)
+        results = self._host.shared.sealing.logs(self.runs, [result], self._lines)
+        return Ended(self.runs, results, took_since(self._began), result.also)
 
     def _write_failure(self, ending: AttemptResult, *, has_committed: bool) -> RunStatus:
         """End an attempt that did not succeed, and commit; return what its run is now. Raises `LeaseLost`."""
@@ -171,13 +167,13 @@ class SingleRun:
             connection.hear_end()
             return ending.status
         ledger, transaction = connection.begun, connection.begin()
-        found = failed_attempts.fail(ledger, [self.run], [ending], took_since(self._began))
+        found = failed_attempts.fail(ledger, self.runs, [ending], took_since(self._began))
         if not found:
-            raise ends.lost([self.run])
+            raise ends.lost(self.runs)
         if ending.also is not None:
             ending.also(ledger)
         if has_committed:
-            ledger.execute(*marks.deletion(Marked.of([self.run])))
+            ledger.execute(*marks.deletion(Marked.of(self.runs)))
         connection.take_out(asks_for_prepared=self.marking.may_have_prepared)
         reach("failure.ended")
         transaction.commit()

@@ -62,17 +62,11 @@ class Transaction(Protocol):
 class Work(Protocol):
     """One attempt of what was claimed together; `marking`: what is known of its transaction."""
 
+    handler: Handler
+    runs: Sequence[ClaimedRun]
     marking: Marking
     has_started: bool
     """Whether its handler was called, or is about to be."""
-
-    @property
-    def handler(self) -> Handler:
-        """The handler that takes it."""
-
-    @property
-    def runs(self) -> Sequence[ClaimedRun]:
-        """What was claimed."""
 
     def given(self, blocks: Blocks | None) -> object:
         """Return what the handler is given. Raises `BodyDropped` and `CannotDecrypt`, or what stands for several."""

@@ -22,7 +22,6 @@ from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking,
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
-from hookonce.receiver.ledger.runs.limit_gate import LimitedRun
 from hookonce.receiver.ledger.states import EventStatus, Waits
 from hookonce.receiver.ledger.stats import event_counts
 
@@ -229,14 +228,10 @@ def _leased(
         if each.decision is Decision.LEASE
     }
     waiting = [each for each in planned if each.decision is Decision.WAIT]
-    limited = [
-        LimitedRun(runs[each.key], each.limit, each.row.slot_at, each.row.schedule)
-        for each in planned
-        if each.key in runs and each.limit is not None
-    ]
+    limited = [each for each in planned if each.key in runs and each.limit is not None]
     if not limited:
         return list(runs.values()), waiting
-    held, schedules = limit_gate.hold_back(connection, limited, at_once)
+    held, schedules = limit_gate.hold_back(connection, limited, tokens, at_once)
     for each in planned:
         if (by := held.get(each.key)) is not None:
             del runs[each.key]

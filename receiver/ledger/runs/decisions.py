@@ -60,6 +60,11 @@ class PlannedRun(NamedTuple):
         """The row of the queue."""
         return (self.row.event.id, self.n)
 
+    @property
+    def limit_key(self) -> tuple[str, str]:
+        """The handler, and whose share of its limit this uses."""
+        return self.handler, "" if self.limit is None else self.limit.key(self.row.event)
+
 
 class Decide(Protocol):
     """What a worker decides on the due rows of one claim."""

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import psycopg
 
 from hookonce.receiver.ledger.reasons import LIMIT
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_limits import Given, Rate, RunLimit, Schedule
+from hookonce.receiver.ledger.runs.decisions import PlannedRun
+from hookonce.receiver.ledger.runs.run_limits import Given, Rate, Schedule
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
@@ -128,23 +128,6 @@ DELETE FROM hookonce.limits WHERE (handler, key) IN (
 """
 
 
-class LimitedRun(NamedTuple):
-    """A run that is to be started if its handler's limit allows.
-
-    `slot_at`: the time that a rate gave it before; `schedule`: which rate (`run_limits.Given.name`).
-    """
-
-    run: ClaimedRun
-    limit: RunLimit
-    slot_at: datetime | None
-    schedule: str | None
-
-    @property
-    def key(self) -> LimitKey:
-        """The handler, and whose share of its limit this uses."""
-        return (self.run.handler, self.limit.key(self.run.event))
-
-
 class Held(NamedTuple):
     """How a limit holds a run back: until it is due by its rate, or until somebody takes it up, for which it `waits`.
 
@@ -182,37 +165,42 @@ def forget(connection: psycopg.Connection) -> None:
     connection.execute(_FORGET)
 
 
-def hold_back(connection: psycopg.Connection, limited: Sequence[LimitedRun], at_once: int) -> HeldBack:
+def hold_back(
+    connection: psycopg.Connection,
+    limited: Sequence[PlannedRun],
+    tokens: Mapping[int, uuid.UUID],
+    at_once: int,
+) -> HeldBack:
     """Decide which runs of a claim their limits do not allow, in the claim's transaction; the others have places.
 
-    `limited`: runs whose handlers have limits, in order; `at_once`: how many of a handler's runs this worker can start
-    together. What is returned is for the claim to write.
+    `limited`: runs whose handlers have limits, in order; `tokens`: the claim of each lane; `at_once`: how many of a
+    handler's runs this worker can start together. What is returned is for the claim to write.
     """
     held: dict[tuple[int, int], Held] = {}
     names: dict[tuple[int, int], str] = {}
-    if not limited:
-        return HeldBack(held, names)
-    schedules = {each.key: each.limit.schedule for each in limited}
+    schedules = {each.limit_key: each.limit.schedule for each in limited if each.limit}
     keys = _keys(limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
     heads = {(handler, key): head for handler, key, head, _, _ in rows}
     given = {(handler, key): Given.parse(schedule) for handler, key, _, schedule, _ in rows}
     now = rows[0][4]
-    asked = [each for each in limited if each.limit.concurrency]
-    places = _Places(_held(connection, _keys(asked)) if asked else {}, at_once)
+    asked = [each for each in limited if each.limit and each.limit.concurrency]
+    places = _Places(_held(connection, _keys(asked)) if asked else {}, tokens, at_once)
     full = set()
     for each in limited:
-        by, row = given[each.key], (each.run.event.id, each.run.n)
+        key, row, slot_at = each.limit_key, each.key, each.row.slot_at
+        by = given[key]
         if by.rate is not None:
             names[row] = by.name
-        slot_at = each.slot_at if by.rate is not None and by.is_by(each.schedule) else None
+        if by.rate is None or not by.is_by(each.row.schedule):
+            slot_at = None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
-            held[row] = Held(waits=LIMIT.prefix + each.key[1], slot=slot)
-            full.add(each.key)
-        elif each.run.is_trial:  # these are spread over the rate by their breaker
+            held[row] = Held(waits=LIMIT.prefix + key[1], slot=slot)
+            full.add(key)
+        elif each.is_trial:  # these are spread over the rate by their breaker
             places.give(each)
-        elif (delay := _delay(each.key, by.rate, slot_at, heads, now)) is not None:
+        elif (delay := _delay(key, by.rate, slot_at, heads, now)) is not None:
             held[row] = Held(delay, slot=delay)
         else:
             places.give(each)
@@ -225,8 +213,8 @@ def hold_back(connection: psycopg.Connection, limited: Sequence[LimitedRun], at_
     return HeldBack(held, names)
 
 
-def _keys(limited: Sequence[LimitedRun]) -> list[list[str]]:
-    found = sorted({each.key for each in limited})
+def _keys(limited: Sequence[PlannedRun]) -> list[list[str]]:
+    found = sorted({each.limit_key for each in limited})
     return [[handler for handler, _ in found], [key for _, key in found]]
 
 
@@ -248,22 +236,23 @@ class _Places:
     `given`: rows of `limit_places`. No more are given of one key than the worker can use `at_once`.
     """
 
-    def __init__(self, taken: Mapping[LimitKey, int], at_once: int) -> None:
+    def __init__(self, taken: Mapping[LimitKey, int], tokens: Mapping[int, uuid.UUID], at_once: int) -> None:
         self._taken = taken
+        self._tokens = tokens
         self._at_once = at_once
         self._new: Counter[LimitKey] = Counter()
         self.given: list[tuple[str, str, int, uuid.UUID]] = []
 
-    def has_one_for(self, each: LimitedRun) -> bool:
-        if each.limit.concurrency is None:
+    def has_one_for(self, each: PlannedRun) -> bool:
+        if each.limit is None or each.limit.concurrency is None:
             return True
-        free = each.limit.concurrency - self._taken.get(each.key, 0)
-        return self._new[each.key] < min(free, self._at_once)
+        free = each.limit.concurrency - self._taken.get(each.limit_key, 0)
+        return self._new[each.limit_key] < min(free, self._at_once)
 
-    def give(self, each: LimitedRun) -> None:
-        if each.limit.concurrency is not None:
-            self._new[each.key] += 1
-            self.given.append((*each.key, each.run.event.id, each.run.token))
+    def give(self, each: PlannedRun) -> None:
+        if each.limit is not None and each.limit.concurrency is not None:
+            self._new[each.limit_key] += 1
+            self.given.append((*each.limit_key, each.row.event.id, self._tokens[each.lane]))
 
 
 def _held(connection: psycopg.Connection, keys: list[list[str]]) -> Mapping[LimitKey, int]:
