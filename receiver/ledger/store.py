@@ -147,7 +147,8 @@ WITH incoming AS MATERIALIZED (
 SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
-_FORMER = """unnest(%b::text[], %b::text[], %b::bytea[], %b::text[], %b::interval[])
+_FORMER_TYPES = ("text", "text", "bytea", "text", "interval")
+_FORMER = f"""unnest({", ".join(f"%b::{kind}[]" for kind in _FORMER_TYPES)})
              AS f (source, event_id, fingerprint, former_id, within)
          JOIN hookonce.events e ON (e.source, e.event_id) = (f.source, f.former_id) AND e.fingerprint = f.fingerprint"""
 _UNLESS_FORMER = f"""WHERE NOT EXISTS (
@@ -358,14 +359,14 @@ def _columns(batch: Sequence[NewEvent]) -> list[object]:
     return [array(kind, columns[name]) for name, kind in _TYPES.items()]
 
 
-def _former_columns(batch: Sequence[NewEvent]) -> list[list[object]]:
+def _former_columns(batch: Sequence[NewEvent]) -> list[object]:
     """Return the events' keys and fingerprints, today's or earlier ones, for each former id, with that."""
     found = [
         (*event.key, former.fingerprint or event.fingerprint, former.event_id, former.within)
         for event in batch
         for former in event.former_ids
     ]
-    return [list(column) for column in zip(*found, strict=True)]
+    return list(map(array, _FORMER_TYPES, zip(*found, strict=True)))
 
 
 def _make_partitions(connection: psycopg.Connection) -> None:
