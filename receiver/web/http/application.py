@@ -1,15 +1,16 @@
 """The WSGI application behind the door (PEP 3333): called in a few threads, none of which waits for a client for long.
 
-A small body is there before the application is called, and an answer in one piece is sent when it has returned. So
-clients that drip or do not read hold a thread only with large bodies, of which a part of the threads may be waiting,
-and with answers that are made piece by piece.
+A small body is there before the application is called, and an answer in one piece is sent when it has returned, as is
+the last part of one made piece by piece. So clients that drip or do not read hold a thread only with large bodies, of
+which a part of the threads may be waiting, and with answers made piece by piece that are longer than such a part
+(`limits.STREAMED_SIZE`).
 """
 
 import asyncio
 import io
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
@@ -39,6 +40,13 @@ class Exchange(Protocol):
         """Whether the connection is kept after an answer to this request."""
 
 
+class _LastPart(NamedTuple):
+    """What of an answer in pieces is still to be sent, and whether the connection is kept after it."""
+
+    data: bytes
+    keeps: bool
+
+
 class ApplicationThreads:
     """The application of a process and the threads that call it; to be made on its event loop."""
 
@@ -65,12 +73,13 @@ class ApplicationThreads:
         request.is_genuine = GENUINE in environ
         if isinstance(said, bytes):
             return await _send_whole(request, answer, said, exchange)
-        return said
+        await exchange.send(said.data)
+        return said.keeps
 
     def _run(
         self, environ: Environ, request: IncomingRequest, answer: Answer, exchange: Exchange
-    ) -> bytes | bool:
-        """Call the application, in a thread; give the body of its answer, or what became of one in pieces."""
+    ) -> "bytes | _LastPart":
+        """Call the application, in a thread; give the body of its answer, or the last part of one in pieces."""
         said: Iterable[bytes] = ()
         try:
             said = self._application(environ, answer.begin)
@@ -84,8 +93,11 @@ class ApplicationThreads:
 
     def _send_streamed(
         self, request: IncomingRequest, answer: Answer, said: Iterable[bytes], exchange: Exchange
-    ) -> bytes | bool:
-        """Send an answer piece by piece, from a thread; without a length it is chunked, or ends with the connection."""
+    ) -> "bytes | _LastPart":
+        """Send an answer piece by piece, from a thread, but for the last part; no bytes where there is no piece.
+
+        Without a length it is chunked, or ends with the connection.
+        """
         head = request.head
         is_chunked, keeps, has_body = False, False, True
         held: list[bytes] = []
@@ -110,8 +122,10 @@ class ApplicationThreads:
             return b""
         if is_chunked:
             held.append(answers.LAST_CHUNK)
-        self._send_from_thread(b"".join(held), exchange)
-        return keeps and (is_chunked or answer.length is None or not has_body or answer.length == answer.size)
+        keeps = keeps and (
+            is_chunked or answer.length is None or not has_body or answer.length == answer.size
+        )
+        return _LastPart(b"".join(held), keeps)
 
     def _send_from_thread(self, data: bytes, exchange: Exchange) -> None:
         asyncio.run_coroutine_threadsafe(exchange.send(data), self._loop).result()
