@@ -9,6 +9,7 @@ Handlers are in `webhooks.py` of any installed application; `python manage.py ho
 - `apps`: the application that is installed
 - `urls`, `views`: where webhooks are received
 - `ledger`: the database that Django and hookonce share
+- `nowhere`: the engine of its entry where nothing names one
 - `ledger_migration`, `migrations`: how `migrate` makes and upgrades its tables
 - `checks`: what `manage.py check` says of it
 - `worker`: what runs the handlers, and which of them it can

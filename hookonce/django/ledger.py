@@ -21,8 +21,8 @@ from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.runs import ends_by_function
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
-_NOWHERE = {"NAME": "nowhere", "HOST": "/nowhere: set DATABASE_URL or start `hookonce dev` here"}
-"""Where an entry leads that nothing names a database for: PostgreSQL's driver tells the folder that it did not find."""
+_NOWHERE = {"ENGINE": "hookonce.django.nowhere", "NAME": "hookonce", "HOST": "nowhere"}
+"""An entry that nothing names a database for."""
 _OF_A_URL = (
     "host",
     "port",

@@ -237,10 +237,11 @@ class Inbox:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
-    def use(self, *wanted: ModuleType | Callable[..., Any], django: bool = True) -> None:
+    def use(self, *wanted: ModuleType | Callable[..., Any], framework: bool = True) -> None:
         """Have only these handlers: functions that `@on` has decorated, or modules of them.
 
-        In a Django project `django=False` has `hookonce worker` run them, which `manage.py hookonce_worker` refuses.
+        `framework=False` has `hookonce worker` run them, not Django's worker or Flask's: handlers that these refuse, or
+        that write by themselves.
         """
         names = {each.__name__ for each in wanted if isinstance(each, ModuleType)}
         functions = [each for each in wanted if not isinstance(each, ModuleType)]
@@ -252,7 +253,7 @@ class Inbox:
         if not chosen:
             raise ValueError(f"none of {', '.join(map(str, wanted))} is decorated with @on")
         self._close_worker()
-        self._is_by_framework = django and self._framework_worker is not None
+        self._is_by_framework = framework and self._framework_worker is not None
         self._registry = _registry_of(chosen)
 
     def close(self) -> None:

@@ -136,7 +136,7 @@ def test_what_the_worker_refuses_is_refused(inbox, handle, options, said):
     inbox.use(handler)
     with pytest.raises(HandlerError, match=said):
         inbox.deliver(*PAID)
-    inbox.use(handler, django=False)  # `hookonce worker` takes it
+    inbox.use(handler, framework=False)  # `hookonce worker` takes it
     inbox.settle()
     assert inbox.execute("SELECT status FROM hookonce.run_states") == [("done",)]
 """

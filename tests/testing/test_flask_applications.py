@@ -119,6 +119,16 @@ def test_rows_of_a_handler_that_raises_are_gone(app, inbox, ends):
     assert booked() == []
 
 
+def test_session_is_another_transaction_without_the_worker_of_flask(app, inbox):
+    def write(event):
+        add(event)
+        db.session.commit()
+
+    inbox.use(failing(1, write), framework=False)
+    dead_with(inbox.deliver(*PAID, event_id="evt_1"), LookupError)
+    assert booked() == ["evt_1"]
+
+
 def test_second_attempt_books_once(app, inbox):
     def write(event):
         add(event)
@@ -201,4 +211,4 @@ def test_inbox_runs_what_the_worker_of_flask_runs(tmp_path, warm, servers):
     code, said = run(tmp_path, warm, servers)
 
     assert code == 0, said
-    assert "16 passed" in said, said
+    assert "17 passed" in said, said
