@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text
+from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
@@ -32,6 +32,8 @@ class AuditQuery(Paged):
     who: Text | None = Field(None, description="only of this person or token")
     action: Text | None = Field(None, description="only of this kind, as `replay` or `pause`")
     subject: Text | None = Field(None, description="only to this, as `event 12` or `source stripe`")
+    since: Time | None = Field(None, description="only done then or later: 90s, 15m, 2h, 7d, a time")
+    until: Time | None = Field(None, description="only done before that")
 
 
 class ChangePage(Page[Change]):
@@ -68,8 +70,8 @@ class AlertSent(ResponseModel):
 @action(scope=Scope.READ)
 def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
     """List what people and programs did, newest first."""
-    said = {"who": asked.who, "action": asked.action, "subject": asked.subject}
-    rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **said)
+    wanted = asked.model_dump(exclude=set(Paged.model_fields))
+    rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **wanted)
     return ChangePage.of(rows, asked)
 
 

@@ -36,6 +36,12 @@ def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, c
     assert out.count("q") == 100  # folded, not cut
 
 
+def test_table_without_a_row_is_its_heading():
+    (heading,) = terminal_tables.lines(["type", "status"], [], 80)
+
+    assert click.unstyle(heading) == "TYPE  STATUS"
+
+
 @pytest.mark.parametrize("columns", [("id", "status", "what"), ("name", *("a column",) * 9)])
 def test_table_fits_its_terminal_and_shows_ids_whole(columns):
     rows = [["evt_" + "1" * 40, *("dead" if name == "status" else "some words " * 3 for name in columns[1:])]]

@@ -116,6 +116,16 @@ def test_db_roles_gives_what_doctor_asks_for(role, hookonce, monkeypatch, work, 
     role.admin.execute(printed.out)
 
 
+def test_db_roles_says_that_a_role_is_not_there(role, hookonce, monkeypatch):
+    migrate.upgrade(role.url)
+    monkeypatch.setenv("DATABASE_URL", role.url)
+
+    applied = hookonce("db", "roles", "--desk", "nobody_is_so", "--apply")
+
+    assert (applied.code, applied.err.count("\n")) == (1, 1)
+    assert 'role "nobody_is_so" does not exist, so no right was given' in applied.err
+
+
 def test_doctor_names_what_a_role_lacks(role, hookonce):
     migrate.upgrade(role.url)
     role.admin.execute(hookonce("db", "roles", "--desk", role.name).out)

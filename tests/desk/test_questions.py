@@ -68,6 +68,18 @@ def test_audit_says_who_did_something_to_what(everywhere, dead, place):
     assert {(line["action"], line["subject"]) for line in lines} == {("pause", "source stripe")}
 
 
+@PLACES
+def test_audit_says_what_was_done_since_a_time_and_until_one(everywhere, place):
+    everywhere.run(*place, "pause", "github")
+    everywhere.run(*place, "resume", "github")
+
+    def done(*span):
+        return len(everywhere.run(*place, "audit", "--subject", "source github", *span, "--json").documents)
+
+    assert done("--since", "1h") == done("--since", "yesterday") >= 2
+    assert done("--until", "1h") == 0
+
+
 def test_replay_that_is_refused_leaves_no_line_in_the_audit(everywhere, inbox):
     (row,) = store(inbox.connection, [new_event("evt_ends", type="ends")]).values()
     put_into_state(inbox.connection, row.id, "done", [("shop.credit", "done", 1)])

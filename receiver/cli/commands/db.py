@@ -1,6 +1,7 @@
 """`hookonce db`: the schema."""
 
 import click
+import psycopg
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.examples import examples
@@ -139,8 +140,13 @@ def roles_command(upgrade: str | None, *, applies: bool, **named: str | None) ->
     settings = configured()
     if applies:
         require_servers(settings, redis=False)
-        with connections.connect(settings.database_url) as connection:
-            roles.apply(connection, given, upgrade)
+        try:
+            with connections.connect(settings.database_url) as connection:
+                roles.apply(connection, given, upgrade)
+        except psycopg.errors.UndefinedObject as error:
+            raise click.ClickException(
+                f"{error.diag.message_primary}, so no right was given; make it with CREATE ROLE first"
+            ) from None
         for name in dict.fromkeys(filter(None, (*given.values(), upgrade))):
             tasks = [task.value for task in given if given[task] == name] + ["upgrade"] * (name == upgrade)
             tell(f"role {clean(name)} has its rights: {', '.join(tasks)}")

@@ -11,6 +11,7 @@ import click
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.event_lines import cut
+from hookonce.receiver.cli.output.printing import fitted
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.desk.events import AttemptLog, Failure, FullEvent, OtherBody, Run, Step
@@ -71,7 +72,8 @@ def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
             said.append(f"ended {ago(run.finished_at, now)}")
         elif run.due_at and run.status == RunStatus.WAITING:
             said.append(f"the next {soon(run.due_at)}")
-        yield f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
+        line = f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
+        yield fitted(line)
         if run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
         if run.unreadable:
@@ -157,7 +159,7 @@ def _delivery(found: FullEvent, body: bytes | None) -> Iterator[str]:
 
 
 def _fact(name: str, value: str) -> str:
-    return f"{name:<12} {value}"
+    return fitted(f"{name:<12} {value}", " " * 13)
 
 
 def _heading(text: str) -> str:

@@ -36,7 +36,12 @@ def confirm(text: str, question: str) -> None:
 
 def put(text: str, indent: str = "  ") -> None:
     """Print a text on stdout."""
-    echo(folded(text, indent) if sys.stdout.isatty() else text)
+    echo(fitted(text, indent))
+
+
+def fitted(text: str, indent: str = "  ") -> str:
+    """Return a text as it fits into stdout: `folded` where that is a terminal."""
+    return folded(text, indent) if sys.stdout.isatty() else text
 
 
 def folded(text: str, indent: str = "  ") -> str:

@@ -30,7 +30,7 @@ def lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
 
 def _fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
     """Return how wide each column is; None where the table does not fit."""
-    widths = [max(len(name), *map(len, cells)) for name, *cells in zip(columns, *rows, strict=True)]
+    widths = [max(map(len, (name, *cells))) for name, *cells in zip(columns, *rows, strict=True)]
     least = [
         wide if name in _WHOLE else min(wide, max(_LEAST, len(name)))
         for name, wide in zip(columns, widths, strict=True)

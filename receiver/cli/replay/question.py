@@ -21,7 +21,7 @@ def ask(counted: EventCounts, options: Mapping[str, Any], *, as_json: bool) -> i
     text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
     if chosen < matching:
         text += f", the oldest {chosen} of them are chosen"
-    if options["dry_run"]:
+    if options["dry_run"] and kinds:
         _show(kinds, as_json=as_json)
     if options["dry_run"] or not matching:
         tell(f"{text}; {'nothing was replayed' if options['dry_run'] else 'nothing to do'}")

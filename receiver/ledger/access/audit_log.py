@@ -39,6 +39,7 @@ _LATEST = """
 SELECT id, at, who, action, subject, detail FROM hookonce.audit
 WHERE (%(before)s::bigint IS NULL OR id < %(before)s) AND (%(who)s::text IS NULL OR who = %(who)s)
       AND (%(action)s::text IS NULL OR action = %(action)s) AND (%(subject)s::text IS NULL OR subject = %(subject)s)
+      AND (%(since)s::timestamptz IS NULL OR at >= %(since)s) AND (%(until)s::timestamptz IS NULL OR at < %(until)s)
 ORDER BY id DESC LIMIT %(limit)s
 """
 
@@ -61,16 +62,14 @@ def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) ->
     return [number for (number,) in written.fetchall()]
 
 
-def latest(  # noqa: PLR0913  all but three by keyword
-    connection: psycopg.Connection,
-    limit: int,
-    before: int | None = None,
-    *,
-    who: str | None = None,
-    action: str | None = None,
-    subject: str | None = None,
+def latest(
+    connection: psycopg.Connection, limit: int, before: int | None = None, **wanted: object
 ) -> list[Change]:
-    """Return the newest changes, those with ids below `before`; of somebody, of a kind, or of something only."""
-    wanted = {"limit": limit, "before": before, "who": who, "action": action, "subject": subject}
+    """Return the newest changes, those with ids below `before`.
+
+    Of somebody (`who`), of a kind (`action`), to something (`subject`), or of a time (`since`, `until`) only.
+    """
+    of = dict.fromkeys(("who", "action", "subject", "since", "until"))
+    wanted = {**of, **wanted, "limit": limit, "before": before}
     with connection.cursor(row_factory=class_row(Change)) as cursor:
         return cursor.execute(_LATEST, wanted).fetchall()
