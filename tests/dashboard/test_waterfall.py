@@ -133,6 +133,12 @@ def test_running_attempt_shows_how_far_its_lease_reaches():
     row = made.rows[-1]
 
     assert (row.start, row.end, row.until) == (after(seconds=1), after(seconds=2), after(seconds=31))
+    (pause,) = made.scale.gaps
+    assert pause.length == timedelta(seconds=29)
+    lease = made.scale.span(row.end, row.until)
+    assert (lease.x, lease.width) == (pause.x, pause.width)
+    assert made.has_lease
+    assert made.length == timedelta(seconds=2)
     assert made.scale.at(after(seconds=31)) == 100
 
 

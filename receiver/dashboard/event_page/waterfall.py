@@ -141,6 +141,11 @@ class Waterfall:
         return found
 
     @property
+    def has_lease(self) -> bool:
+        """Whether a lease is drawn: what is under way goes on until then at the latest."""
+        return any(row.until and row.end and row.until > row.end for row in self.rows)
+
+    @property
     def length(self) -> timedelta:
         """From the arrival of the event to the last thing that is known of it."""
         return self.ended - self.began
@@ -158,7 +163,7 @@ def waterfall(found: Detail, now: datetime) -> Waterfall:
     first = came if len(kept) == len(rows) else min(begins, default=came)
     ends = [moment for row in kept for moment in (row.start, row.end) if moment]
     last = max([*ends, first + _SHORTEST_WORK])
-    scale = _scale(first, last, kept)
+    scale = _scale(first, max([last, *(row.until for row in kept if row.until)]), kept)
     received = Row(Kind.ARRIVAL, "Received", RunStatus.DONE, start=came, end=came)
     return Waterfall(came, last, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
 
