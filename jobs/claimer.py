@@ -300,10 +300,6 @@ class Claimer:
             self._notify()
         self._held.over(runs)
 
-    def put_back(self, run: ClaimedRun) -> None:
-        """Take back a run that a slot has not started."""
-        self.buffer.put_back(run)
-
     def _notify(self) -> None:
         """Call for help, or for ourselves later; a lost notification costs the sweep's interval."""
         if self._breaker.is_open:

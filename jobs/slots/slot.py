@@ -13,6 +13,7 @@ from typing import Protocol
 
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Claimed, Executor
+from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
@@ -21,13 +22,12 @@ from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 
 
 class Supplier(Protocol):
-    """Gives a slot its runs."""
+    """Gives a slot its runs; its buffer takes back what a slot has not started."""
+
+    buffer: Buffer
 
     def next_for(self, slot: "Slot") -> ClaimedRun | None:
         """Return the run that a slot makes next, while it ends another."""
-
-    def put_back(self, run: ClaimedRun) -> None:
-        """Take back a run that a slot has not started."""
 
 
 class Slot:
@@ -69,7 +69,7 @@ class Slot:
         finally:
             self.under_way = None
             if self.following is not None and self._supplier is not None:
-                self._supplier.put_back(self.following)
+                self._supplier.buffer.put_back(self.following)
             self.following = None
 
     def settle(self) -> None:

@@ -155,7 +155,7 @@ class EndSent:
         self,
         connection: psycopg.Connection[Any],
         statements: Sequence[Statement],
-        lost: Callable[[], LeaseLost],
+        runs: Sequence[ClaimedRun],
         *,
         first: Sequence[bytes] = (),
         prepare: bool = True,
@@ -163,7 +163,7 @@ class EndSent:
     ) -> None:
         """Send it. `asked_at`: which of `first` asks whether anything is prepared in the session."""
         self._connection = connection
-        self._lost = lost
+        self._runs = runs
         self._asked_at = asked_at
         self._trip = RoundTrip(connection, statements, first=first, prepare=prepare)
 
@@ -175,9 +175,8 @@ class EndSent:
         """
         results = self._trip.results()
         if results[-1].status == ExecStatus.FATAL_ERROR:
-            raise (
-                self._lost() if _is_refused(results[-1], self._connection) else error_from_result(results[-1])
-            )
+            is_lost = _is_refused(results[-1], self._connection)
+            raise lost(self._runs) if is_lost else error_from_result(results[-1])
         if self._asked_at is not None and results[self._asked_at].get_value(0, 0) == b"t":
             use_up(self._connection)
 
@@ -200,7 +199,7 @@ def send_end(  # noqa: PLR0913  the last five by keyword
     Without `waits_for_flush` a crash of the server may yet lose it, with all that the transaction has written.
     """
     statements = _statements(ended, xact_id, _END_MANY)
-    sending = partial(EndSent, connection, lost=partial(lost, ended.runs), prepare=is_session_ours)
+    sending = partial(EndSent, connection, runs=ended.runs, prepare=is_session_ours)
     first, asked_at = [*taking_out(connection)], None
     if asks_for_prepared:
         asked_at = len(first)
