@@ -15,7 +15,7 @@ from binascii import unhexlify
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,6 +27,7 @@ from hookonce.providers import Reason, Rejected
 from hookonce.providers.kit.crypto.signature_text import Encoding
 
 Algorithm = Literal[
+    "ed25519",
     "rsa-sha256",
     "rsa-sha384",
     "rsa-sha512",
@@ -38,8 +39,11 @@ Algorithm = Literal[
     "ecdsa-sha384",
     "ecdsa-sha512",
     "ecdsa-sha1",
-    "ed25519",
 ]
+ALGORITHMS: Final[tuple[Algorithm, ...]] = tuple(
+    name for name in get_args(Algorithm) if not name.endswith("sha1")
+)
+"""Those of today; SHA-1 is for senders that still use it."""
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | Ed25519PublicKey
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | Ed25519PrivateKey
 
@@ -69,8 +73,6 @@ _SMALL_ORDER: Final = frozenset((0, 1, _ORDER_8, _P - _ORDER_8, _P - 1, _P, _P +
 """Points of Ed25519, without their sign, under which anybody can sign: all zeros, a placeholder, is one of them."""
 _NEW_RSA_BITS: Final = 2048
 _EXPONENT_BITS: Final = 32
-_RSA: Final[tuple[Algorithm, ...]] = ("rsa-sha256", "rsa-sha512", "rsa-sha384")
-_RSA_PSS: Final[tuple[Algorithm, ...]] = ("rsa-pss-sha256", "rsa-pss-sha512", "rsa-pss-sha384")
 _KINDS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
     "rsa": (rsa.RSAPublicKey, rsa.RSAPrivateKey),
     "ecdsa": (ec.EllipticCurvePublicKey, ec.EllipticCurvePrivateKey),
@@ -125,16 +127,8 @@ def fits(key: PublicKey, algorithm: Algorithm) -> bool:
 
 def algorithms_of(text: str) -> tuple[Algorithm, ...]:
     """Return what a key, in any of the forms above, may verify, the usual one first; () for a text that is none."""
-    names: tuple[Algorithm, ...] = (
-        "ed25519",
-        *_RSA,
-        *_RSA_PSS,
-        "ecdsa-sha256",
-        "ecdsa-sha384",
-        "ecdsa-sha512",
-    )
     found = []
-    for name in names:
+    for name in ALGORITHMS:
         with suppress(ValueError):
             public_key(text, name)
             found.append(name)

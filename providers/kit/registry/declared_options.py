@@ -329,7 +329,7 @@ def timestamp(given: Options, name: str) -> Timestamp | None:
     inner = Options({"header": value} if isinstance(value, str) else value, name)
     tolerance = timedelta(seconds=inner.seconds("tolerance", 300))
     made = Timestamp(
-        header=inner.text("header", ""),
+        header=inner.header("header", ""),
         key=inner.text("key", ""),
         unit=inner.choice("unit", UNITS),
         tolerance=tolerance,

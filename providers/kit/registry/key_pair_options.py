@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.providers.kit.crypto.jws import ALGS, Alg, is_shared
-from hookonce.providers.kit.crypto.public_keys import Algorithm
+from hookonce.providers.kit.crypto.public_keys import ALGORITHMS
 from hookonce.providers.kit.crypto.signature_text import ENCODINGS, Encoding
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity, told_apart_by
@@ -19,23 +19,10 @@ from hookonce.providers.kit.schemes.jwt import Jwt, claim
 from hookonce.providers.kit.schemes.public_key_signature import FORMS, Signed
 from hookonce.providers.kit.signing.message_template import signs_body
 
-ALGORITHMS: Final[tuple[Algorithm, ...]] = (
-    "ed25519",
-    "rsa-sha256",
-    "rsa-sha384",
-    "rsa-sha512",
-    "rsa-pss-sha256",
-    "rsa-pss-sha384",
-    "rsa-pss-sha512",
-    "ecdsa-sha256",
-    "ecdsa-sha384",
-    "ecdsa-sha512",
-)
 _SIGNATURE_ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "base64url")
 _IN_EXPECTED: Final = "expected 'header:Name', 'bearer', 'body' or '$.path' of the body"
 _TIMES: Final = ("exp", "nbf", "iat")
 _BODY_HASHES: Final = ("sha256", "sha384", "sha512")
-_HASHED_BY: Final = ("", *_BODY_HASHES)
 _LONGEST: Final = timedelta(days=30)
 
 
@@ -45,17 +32,17 @@ def signed_scheme(given: Options) -> Signed:
         given.mistakes.append(f"algorithm is required, one of {', '.join(ALGORITHMS)}")
     declared: dict[str, Any] = {
         "algorithm": given.choice("algorithm", ALGORITHMS),
-        "header": given.text("header"),
+        "header": given.header("header"),
         "encoding": given.choice("encoding", _SIGNATURE_ENCODINGS),
         "form": given.choice("form", FORMS),
         "prefix": given.text("prefix", ""),
         "key": given.text("key", ""),
         "separator": given.text("separator", ""),
         "signed": given.text("signed", "{body}"),
-        "hashed_by": given.choice("hashed_by", _HASHED_BY),
+        "hashed_by": given.choice("hashed_by", _BODY_HASHES) if given.take("hashed_by") else "",
         "timestamp": timestamp(given, "timestamp"),
         "jwks": https_url(given, "jwks"),
-        "key_id": given.text("key_id", ""),
+        "key_id": given.header("key_id", ""),
     }
     if not signs_body(declared["signed"]):
         given.mistakes.append("signed leaves out the body; expected a template with {body}")

@@ -1,10 +1,12 @@
 """Checks the options of a source, all of them at once, so that a configuration is corrected in one go."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 _MAX_SECONDS: Final = 86_400
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _Word = TypeVar("_Word", bound=str)
 _Made = TypeVar("_Made")
 
@@ -31,6 +33,13 @@ class Options:
         missing = value is None
         self.mistakes.append(f"{name} is required" if missing else f"{name} is {value!r}, expected text")
         return default or ""
+
+    def header(self, name: str, default: str | None = None) -> str:
+        """Return an option that is a header's name, required if there is no default."""
+        value = self.text(name, default)
+        if value and not _HEADER.fullmatch(value):
+            self.mistakes.append(f"{name} is {value!r}, expected a header's name")
+        return value
 
     def choice(self, name: str, choices: tuple[_Word, ...]) -> _Word:
         """Return an option that is one of `choices`, the first by default."""

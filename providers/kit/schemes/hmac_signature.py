@@ -25,7 +25,7 @@ from hookonce.providers.kit.reading.bodies import header_of, octets
 from hookonce.providers.kit.signing.header_lists import items, only, pairs
 from hookonce.providers.kit.signing.message_template import Template, signs_body, template
 from hookonce.providers.kit.signing.signed_urls import url_parameter, with_parameter
-from hookonce.providers.kit.signing.timestamps import Timestamp
+from hookonce.providers.kit.signing.timestamps import Timestamp, expect_time
 from hookonce.providers.kit.signing.verdict import MAX_SIGNATURES, SignOptions, expect_match
 
 Hash = Literal["md5", "sha1", "sha256", "sha512"]
@@ -78,10 +78,7 @@ class Hmac:
         self._message = template(self.signed) if isinstance(self.signed, str) else self.signed
         if self.key:
             self.separator = self.separator or ","
-        timed = self.timestamp is not None
-        if isinstance(self.signed, str) and ("{timestamp}" in self.signed) != timed:
-            msg = f"a signed time needs a timestamp and a template with {{timestamp}}, got {self.signed!r}"
-            raise ValueError(msg)
+        expect_time(self.timestamp, self.signed, self.key)
 
     @property
     def tolerance(self) -> timedelta | None:

@@ -33,7 +33,7 @@ from hookonce.providers.kit.crypto.signature_text import Encoding, speller
 from hookonce.providers.kit.reading.bodies import header_of, octets
 from hookonce.providers.kit.signing.header_lists import items, only, pairs
 from hookonce.providers.kit.signing.message_template import Template, signs_body, template
-from hookonce.providers.kit.signing.timestamps import Timestamp
+from hookonce.providers.kit.signing.timestamps import Timestamp, expect_time
 from hookonce.providers.kit.signing.verdict import MAX_SIGNATURES, SignOptions
 
 Form = Literal["der", "numbers"]
@@ -83,9 +83,7 @@ class Signed:
             self._message = lambda delivery, stamp: hashlib.new(name, message(delivery, stamp)).digest()
         if self.key:
             self.separator = self.separator or ","
-        if isinstance(made, str) and ("{timestamp}" in made) != (self.timestamp is not None):
-            msg = f"a signed time needs a timestamp and a template with {{timestamp}}, got {made!r}"
-            raise ValueError(msg)
+        expect_time(self.timestamp, made, self.key)
         if self.jwks and not self._alg:
             msg = f"{self.algorithm} has no name among the keys of a set; leave jwks out"
             raise ValueError(msg)

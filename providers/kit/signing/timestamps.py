@@ -93,6 +93,16 @@ class Timestamp:
         return str(int(now.timestamp() * (1000 if unit == "ms" else 1)))
 
 
+def expect_time(timestamp: Timestamp | None, signed: object, key: str) -> None:
+    """Raises: ValueError unless a template has a time where one is declared, and a signature a key where it has one."""
+    if isinstance(signed, str) and ("{timestamp}" in signed) != (timestamp is not None):
+        raise ValueError(f"a signed time needs a timestamp and a template with {{timestamp}}, got {signed!r}")
+    if timestamp and timestamp.key and not key:
+        raise ValueError(
+            f"the time is under {timestamp.key!r} of a list, and the signature under no key; name its key"
+        )
+
+
 def instant(value: object) -> datetime | None:
     """Return a body's own time as aware UTC, or None if it can't be read: it is shown to people and decides nothing.
 

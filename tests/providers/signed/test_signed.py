@@ -31,6 +31,9 @@ PARTNER = {"algorithm": "ed25519", "header": "X-Sig", "id": "$.id", "type": "$.t
         (PARTNER | {"jwks": "https://acme.example:8443/"}, ["expected a whole URL"]),
         (PARTNER | {"jwks": "https://acme.example/#a"}, ["expected a whole URL"]),
         (PARTNER | {"jwks": "https:///a"}, ["expected a whole URL"]),
+        (PARTNER | {"hashed_by": "md5"}, ["hashed_by is 'md5', expected one of sha256"]),
+        (PARTNER | {"header": "X Sig", "key_id": "K:"}, ["header is 'X Sig', expected a header's name", "key_id is"]),
+        (PARTNER | {"timestamp": {"key": "t"}, "signed": "{timestamp}{body}"}, ["the signature under no key"]),
         (PARTNER | {"id": "fixed:one"}, ["id is 'fixed:one'"]),
     ],
 )  # fmt: skip
