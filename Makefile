@@ -8,6 +8,7 @@ endif
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+LOCK := requirements.lock
 PIP := -m pip --quiet --disable-pip-version-check
 UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
@@ -106,7 +107,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@echo "making $(VENV), once: Python packages, PostgreSQL and Valkey among them; nothing outside this folder" >&2
 	@"$(PYTHON)" -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) cannot make an environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
-	@$(PY) .ci/install.py requirements.lock
+	@$(PY) .ci/install.py $(LOCK)
 	@$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -114,7 +115,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 # `.ci/run` has (a browser's driver, the documents' site, traces), requirements-run.lock is what an image needs. What
 # hookonce is compared with has its own.
 lock:
-	@test -x $(VENV)/lock/bin/uv || { "$(PYTHON)" -m venv $(VENV)/lock && $(VENV)/lock/bin/python $(PIP) install uv; }
+	@test -x $(VENV)/lock/bin/uv || { "$(PYTHON)" -m venv $(VENV)/lock && $(VENV)/lock/bin/python $(PIP) install --require-hashes --requirement .ci/requirements-uv.lock; }
+	@echo uv | $(UV) --upgrade --output-file .ci/requirements-uv.lock -
 	@$(UV) --upgrade --extra ci --output-file requirements-ci.lock pyproject.toml
 	@$(UV) --constraint requirements-ci.lock --extra dev --output-file requirements.lock pyproject.toml
 	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -

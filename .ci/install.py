@@ -3,8 +3,11 @@
     python .ci/install.py requirements.lock
 
 At a terminal one line is written over; elsewhere every tenth package has a line. What pip says is shown where it fails.
+Where CI is set, uv does it in a fifth of the time. It knows nothing of pip's settings, such as an index of one's own:
+where it fails, pip is asked.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +16,7 @@ from collections import deque
 from pathlib import Path
 
 BEGINS = re.compile(r"^\s*(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+UV_LOCK = Path(__file__).with_name("requirements-uv.lock")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-color")
 LINES_KEPT = 40
 
@@ -20,6 +24,9 @@ LINES_KEPT = 40
 def main(lock: str) -> int:
     """Return pip's exit code."""
     began = time.monotonic()
+    if os.environ.get("CI") and is_installed_by_uv(lock):
+        say(f"  all packages in {time.monotonic() - began:.0f} s, by uv")
+        return 0
     packages = sum(line[:1].isalnum() for line in Path(lock).read_text(encoding="utf-8").splitlines())
     command = [*PIP, "install", "--progress-bar=off", "--require-hashes", "--requirement", lock]
     said: deque[str] = deque(maxlen=LINES_KEPT)
@@ -38,6 +45,19 @@ def main(lock: str) -> int:
     else:
         say(f"  {len(seen)} packages in {time.monotonic() - began:.0f} s" + " " * 30)
     return pip.returncode
+
+
+def is_installed_by_uv(lock: str) -> bool:
+    """Whether uv could be had, and has installed what the lock file says."""
+    has_uv = subprocess.run(
+        [*PIP, "install", "--quiet", "--require-hashes", "--requirement", UV_LOCK], check=False
+    )
+    if has_uv.returncode:
+        return False
+    install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--require-hashes")
+    return not subprocess.run(
+        [*install, "--python", sys.executable, "--requirement", lock], check=False
+    ).returncode
 
 
 def show(number: int, packages: int, name: str) -> None:

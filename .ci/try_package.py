@@ -2,11 +2,11 @@
 
     python .ci/try_package.py dist/hookonce-*
 
-The first package is installed by the README's own words, and timed; the next takes its place in the same environment.
-Each then goes through what an installed hookonce is for, without a checkout on any path: the README's five commands,
-`serve` and `worker` on servers that are given, a provider of one's own with its test, and tests of handlers. The
-environment of the second is not on the PATH, and the folder holds nothing but a link to the command: that is how pipx
-and uvx install.
+The first package is installed by the README's own words, and timed; the next takes its place in the same environment,
+and must install the same files. Each then goes through the README's five commands, and `serve` and `worker` on servers
+that are given, without a checkout on any path; the first also makes a provider of one's own with its test, and runs
+tests of handlers. The environment of the second is not on the PATH, and the folder holds nothing but a link to the
+command: that is how pipx and uvx install.
 """
 
 import json
@@ -109,10 +109,19 @@ def main(packages: list[Path]) -> None:
         home.chmod(0o755)  # the embedded PostgreSQL is another user's, if we are root
         environment = home / "environment"
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        installed: list[str] = []
         for number, package in enumerate(packages):
             began = time.monotonic()
             place = prepare(package, environment, home / f"application {number + 1}", is_on_path=not number)
             try_one(place, package)
+            if not number:
+                try_tests(place)
+            files = installed_files(place)
+            require(
+                not number or files == installed,
+                f"{package.name} installs other files than {packages[0].name}",
+            )
+            installed = files
             print(f"{package.name} works as installed ({time.monotonic() - began:.0f} s)", flush=True)
         require_extras(place)
 
@@ -146,6 +155,18 @@ def try_one(place: Place, package: Path) -> None:
         place.python, "-c", "import hookonce.jobs.attempts.coroutines"
     )  # what async handlers need is there
     follow_readme(place, began)
+
+
+def installed_files(place: Place) -> list[str]:
+    """Return what hookonce's package has put there, with digests, but for what says where it came from."""
+    say = "import importlib.metadata as m; [print(f, f.hash and f.hash.value) for f in m.files('hookonce')]"
+    return sorted(
+        line for line in place.run(place.python, "-c", say).splitlines() if ".dist-info/" not in line
+    )
+
+
+def try_tests(place: Place) -> None:
+    """Have the user's own provider and handlers pass their tests."""
     provider = place.beside("provider")
     write_a_provider(provider)
     test_handlers(place.beside("tests of handlers"))
