@@ -74,7 +74,13 @@ def project(tmp_path, database_url, redis_url):
     return made
 
 
-@pytest.mark.parametrize("options", [(), ("--concurrency", "3")], ids=["one slot", "three slots"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="one slot", marks=pytest.mark.long),
+        pytest.param(("--concurrency", "3"), id="three slots"),
+    ],
+)
 def test_session_of_the_application_is_committed_with_the_run_or_not_at_all(project, options):
     with project.serving(SERVERS["flask under gunicorn gthread"][1]) as served:
         for number in range(5):

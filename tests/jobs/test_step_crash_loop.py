@@ -30,7 +30,7 @@ def stories(how, database_url, redis_url, directory):
     return told
 
 
-@pytest.mark.parametrize("how", ["retry", "recover", "async", "stop"])
+@pytest.mark.parametrize("how", ["retry", "recover", pytest.param("async", marks=pytest.mark.long), "stop"])
 def test_effect_of_a_step_has_one_key_wherever_the_worker_dies(how, database_url, redis_url, tmp_path):
     for story in stories(how, database_url, redis_url, tmp_path):
         names = [name for _, name, _ in story["effects"]]

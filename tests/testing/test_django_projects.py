@@ -271,10 +271,19 @@ def warm():
 @pytest.mark.parametrize(
     ("tests", "count", "more"),
     [
-        pytest.param(OF_FAILURES + OF_COMMITS + OF_STEPS + OF_TRANSACTIONS, 9, "", id="effects"),
-        pytest.param(OF_ATOMIC, 6, "", id="atomic"),
-        pytest.param(OF_REFUSALS + OF_BATCHES, 3, "", id="refusals and batches"),
-        pytest.param(OF_COROUTINES, 3, "", id="async handlers"),
+        pytest.param(
+            OF_FAILURES
+            + OF_COMMITS
+            + OF_STEPS
+            + OF_TRANSACTIONS
+            + OF_ATOMIC
+            + OF_REFUSALS
+            + OF_BATCHES
+            + OF_COROUTINES,
+            21,
+            "",
+            id="effects, refusals, batches and async handlers",
+        ),
         pytest.param(OF_CRASHES, 4, "", id="crashes"),
         pytest.param(OF_BLOCKS + OF_THE_PAGE, 4, BLOCKED, id="handlers and pytest-django"),
     ],

@@ -227,7 +227,6 @@ def eight_slots(inbox):
     hurrying.clear()
 
 
-WORKERS = {"one slot": one_slot, "eight slots": eight_slots}
 KINDS = ("session", "coroutine", "block", "batch")
 IN_ALL_WAYS = [
     *(("plain", f"ends: {way} by {by}") for way in WAYS for by in BY),
@@ -262,7 +261,13 @@ def worked(inbox, work):
     until(lambda: (work(), inbox.rows("SELECT count(*) FROM hookonce.queue"))[1], [(0,)])
 
 
-@pytest.mark.parametrize("worker", WORKERS.values(), ids=WORKERS)
+@pytest.mark.parametrize(
+    "worker",
+    [
+        pytest.param(one_slot, id="one slot"),
+        pytest.param(eight_slots, id="eight slots", marks=pytest.mark.long),  # as behind a pooler, below
+    ],
+)
 def test_handler_leaves_nothing_in_its_session_to_the_next(handlers, worker):
     assert offenders(handlers, worker, IN_ALL_WAYS) == {}
 
@@ -278,7 +283,11 @@ def pooled(leaving, directory, size):
 
 @needs_a_pooler
 @pytest.mark.parametrize(
-    ("worker", "size"), [(one_slot, 1), (eight_slots, 3)], ids=["one slot", "eight slots"]
+    ("worker", "size"),
+    [
+        pytest.param(one_slot, 1, id="one slot", marks=pytest.mark.long),
+        pytest.param(eight_slots, 3, id="eight slots"),
+    ],
 )
 def test_handler_leaves_nothing_to_anybody_behind_a_pooler(handlers, data_directory, worker, size):
     with pooled(handlers, data_directory, size) as url:
