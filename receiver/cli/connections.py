@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import psycopg
 
+from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.ledger.database import connections, schema_found
@@ -81,10 +82,16 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
 
 def notify_workers(settings: "Settings") -> None:
     """Notify the workers that something is due; without Redis the sweep does, seconds later."""
-    if settings.redis_url:
-        from hookonce.receiver.cli import notify  # few commands need Redis
+    if not settings.redis_url:
+        return
+    from hookonce.receiver.redis.client import RedisUnavailable, connect  # few commands need Redis
+    from hookonce.receiver.redis.work_queue import WorkQueue
 
-        notify.notify_workers(settings.redis_url)
+    try:
+        with connect(settings.redis_url) as client:
+            WorkQueue(client).notify_if_idle()
+    except RedisUnavailable as error:
+        tell(f"workers can't be notified ({error}); the sweep finds what is due")
 
 
 def operator() -> str:

@@ -83,7 +83,7 @@ class ListedEvent(Event):
     )
 
 
-class EventPage(Page[ListedEvent], Hinted):
+class EventPage(Hinted, Page[ListedEvent]):
     """Events, newest first."""
 
 

@@ -64,7 +64,7 @@ class Rejection(ResponseModel):
     )
 
 
-class RejectionPage(Page[Rejection], Hinted):
+class RejectionPage(Hinted, Page[Rejection]):
     """Rejected deliveries, newest first."""
 
 
@@ -82,7 +82,7 @@ class Conflict(ResponseModel):
     bytes: int
 
 
-class ConflictPage(Page[Conflict], Hinted):
+class ConflictPage(Hinted, Page[Conflict]):
     """Conflicts, newest first."""
 
 

@@ -57,7 +57,7 @@ class SearchQuery(EventFilter, Paged):
         return needles.read(self.where) if self.where is not None else Needle(self.text)
 
 
-class FoundEvents(Page[Event], Hinted):
+class FoundEvents(Hinted, Page[Event]):
     """Events whose body holds it, newest first; `next` goes on where looking has ended, null if it looked into all."""
 
     back_to: datetime | None = Field(

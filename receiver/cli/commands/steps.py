@@ -9,12 +9,12 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.steps import print_steps
-from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.desk.events import EventPath, Step
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.steps import StepDecision, decide_step, list_steps, list_stopped_steps
+from hookonce.receiver.ledger.steps import StepStatus
 
 _HANDLER = click.option("--handler", help="Whose step it is, where several handlers have one of that name.")
 _EVENT = click.argument("reference", metavar="EVENT", shell_complete=completion_types.EVENTS)
@@ -44,7 +44,7 @@ def list_(reference: str | None, *, as_json: bool) -> None:
         for step in found:
             print_json(step.model_dump())
     else:
-        print_steps(found, with_event=reference is None)
+        _print(found, with_event=reference is None)
 
 
 @steps.command("done")
@@ -80,6 +80,22 @@ def forget_(reference: str, name: str, handler: str | None) -> None:
     """
     event = _decide(reference, name, handler, decision="forget")
     tell(f"forgotten; `hookonce replay {event}` has it done again")
+
+
+def _print(steps: list[Step], *, with_event: bool) -> None:
+    """Print steps, each with what it gave, or why it gave nothing; `with_event` where they are of many."""
+    columns = ("step", "of", "status", "attempts", "finished", "key", "result or why not")
+    rows = [(s.name, s.handler, s.status, s.attempts, s.finished_at, s.key, _gave(s)) for s in steps]
+    if with_event:
+        with_events = [(s.event, *row) for s, row in zip(steps, rows, strict=True)]
+        show(("event", *columns), with_events, empty="no step waits for a person")
+    else:
+        show(columns, rows, empty="no handler of this event has a step")
+
+
+def _gave(step: Step) -> str | None:
+    is_done = StepStatus(step.status) is StepStatus.DONE
+    return step.unreadable or (json.dumps(step.result) if is_done else step.note)
 
 
 def _of(here: Asks, reference: str) -> list[Step]:
