@@ -15,7 +15,7 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import require_span
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import cell, print_json, show
+from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
 from hookonce.receiver.desk.answers import facts, tables
 from hookonce.receiver.desk.arguments import Field, fields
 from hookonce.receiver.desk.models import ResponseModel
@@ -56,9 +56,10 @@ def listing(  # noqa: PLR0913  all but three by keyword
                 print_json(document(row))
             return
         show(list(columns), [[_value(row, each) for each in columns.values()] for row in rows], empty=empty)
-        for told in (getattr(found[-1], "hint", None), cut.format(**given)):
-            if told and (not rows or not getattr(found[-1], "is_complete", True)):
-                tell(told)
+        if not rows and (hint := getattr(found[-1], "hint", None)):
+            tell(clean(hint))
+        if not getattr(found[-1], "is_complete", True):
+            tell(cut.format(**given))
 
     return made(action, run, **said)
 

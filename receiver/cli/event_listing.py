@@ -10,7 +10,7 @@ import click
 
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import show
+from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import EventStatus
@@ -80,4 +80,4 @@ def say_empty(given: Mapping[str, Any], hint: str | None) -> None:
     else:
         tell("no event matches; without options `hookonce events list` shows all")
     if hint:
-        tell(hint)
+        tell(clean(hint))

@@ -19,6 +19,15 @@ def test_events_lists_newest_first_with_the_promised_keys(hookonce, stored):
     assert promised <= listed.documents[0].keys()
 
 
+def test_listing_needs_no_configuration_without_mistakes_to_find_nothing(hookonce, inbox):
+    (inbox / "hookonce.toml").write_text("[sources.shop]\nprovider = 'nobody'\n")
+
+    listed = hookonce("events", "list", "--source", "strip")
+
+    assert (listed.code, listed.out) == (0, b"")
+    assert listed.err.startswith("no event matches")
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -21,6 +21,18 @@ def test_issues_are_listed_with_how_many_died_of_each(hookonce):
     assert "ValueError (shop/handlers.py:12)" in hookonce("issues", "list").out.decode()
 
 
+@pytest.mark.usefixtures("inbox")
+def test_no_issue_is_told_of_without_a_limit(hookonce):
+    assert hookonce("issues", "list").err.splitlines() == [
+        "no issue is there, as far as these options go; --state all has those that are fixed, too"
+    ]
+
+
+@pytest.mark.usefixtures("dead")
+def test_issues_beyond_a_limit_are_told_of(hookonce):
+    assert hookonce("issues", "list", "--limit", "1").err == "the 1 that failed last\n"
+
+
 def test_issue_shows_whose_failures_it_has_and_how_to_replay_them(hookonce, dead):
     shown = hookonce("issues", "show", ID)
     listed = hookonce("events", "list", "--issue", ID, "--json").documents

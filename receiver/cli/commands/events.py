@@ -1,6 +1,7 @@
 """`hookonce events`: what came, and what became of it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from itertools import islice
@@ -16,6 +17,7 @@ from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, by_event, deaths_of
 from hookonce.receiver.ledger.queries.event_filter import Filter
@@ -103,8 +105,9 @@ def list_(
         events = list(found)
         deaths = by_event(deaths_of(connection, [each.id for each in events]) if is_dead else ())
     if not events and "source" in given:  # the desk knows what may be wrong with that
-        _asked().list_(given, limit, as_json=as_json)
-        return
+        with suppress(ConfigError):  # the listing needs nothing of the rest of the configuration
+            _asked().list_(given, limit, as_json=as_json)
+            return
     print_events(events, deaths, given)
     if limit and len(events) == limit:
         tell(f"the newest {limit}; --limit 0 gives all")

@@ -14,6 +14,7 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.replay import named, question
 from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
@@ -138,7 +139,7 @@ def _begun(
     wanted = asking(BulkFilter, **given)
     counted = here.ask(count_events, asked=asking(EventFilter, **given))
     if counted.hint:
-        tell(counted.hint)
+        tell(clean(counted.hint))
     chosen = question.ask(counted, options, as_json=as_json)
     if chosen is None:
         return None
