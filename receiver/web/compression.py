@@ -5,6 +5,7 @@ request that another site has made is sent as it is, and a form's token looks di
 """
 
 import zlib
+from http import HTTPStatus
 from typing import Final
 
 from flask import Flask, Request, Response, request
@@ -29,12 +30,12 @@ def compress_answers(app: Flask) -> None:
 def compressed(request: Request, response: Response) -> Response:
     """Return the answer, its body as gzip if that is worth it, and the client takes it."""
     is_text = response.mimetype in _TEXTS or response.mimetype in {"text/html", "text/css", "text/plain"}
-    if response.status_code in {204, 206, 304} or "Content-Encoding" in response.headers or not is_text:
+    if response.status_code in {204, 206} or "Content-Encoding" in response.headers or not is_text:
         return response
     response.vary.add("Accept-Encoding")
-    if request.headers.get("Sec-Fetch-Site", "") not in _OWN_SITE:
+    if response.status_code == HTTPStatus.NOT_MODIFIED or request.accept_encodings.quality("gzip") <= 0:
         return response
-    if request.accept_encodings.quality("gzip") <= 0:
+    if request.headers.get("Sec-Fetch-Site", "") not in _OWN_SITE:
         return response
     response.direct_passthrough = False  # a file would be sent past us
     body = response.get_data()

@@ -45,6 +45,12 @@ def test_other_answer_is_sent_as_it_is(headers, made):
     assert answer.text == made.get("text", LONG)
 
 
+def test_answer_that_nothing_has_changed_varies_as_the_page_does():
+    answer = answered(GZIP, text="", status=304)
+
+    assert (answer.headers["Vary"], answer.headers.get("Content-Encoding")) == ("Accept-Encoding", None)
+
+
 @for_each(["same-origin", "none"])
 def test_page_of_ours_and_a_bookmark_get_compressed_answers(site):
     assert answered(GZIP | {"Sec-Fetch-Site": site}).headers["Content-Encoding"] == "gzip"
