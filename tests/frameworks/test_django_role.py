@@ -6,7 +6,7 @@ import uuid
 
 import psycopg
 import pytest
-from django.db import ProgrammingError, connection, transaction
+from django.db import DatabaseError, ProgrammingError, connection, transaction
 from psycopg import sql
 
 from hookonce.django import ledger
@@ -87,6 +87,25 @@ def test_run_ends_with_its_writes(inbox):
     assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
     assert inbox.rows("SELECT count(*) FROM hookonce.bodies") == [(2,)]
     assert [lines_of(inbox, event) for event in (1, 2, 3)] == [["credited a"], ["credited b"], []]
+
+
+def test_handler_finds_no_number_of_the_lines_before_it_in_its_session(inbox):
+    said = []
+
+    def tell(event, connection):
+        sys.stdout.write(f"credited {event.event_id}\n")
+        with pytest.raises(DatabaseError) as refused, transaction.atomic():
+            connection.cursor().execute("SELECT lastval()")
+        said.append(str(refused.value).strip())
+
+    inbox.on(tell)
+    inbox.deliver("a", "b")
+
+    with keeping_lines():
+        while inbox.work():
+            pass
+
+    assert said == ["lastval is not yet defined in this session"] * 2
 
 
 @pytest.mark.parametrize("statement", NOT_A_HANDLERS)

@@ -211,14 +211,14 @@ def send_end(  # noqa: PLR0913  the last five by keyword
     if ended.also is not None:
         sending(statements, first=first, asked_at=asked_at).hear()
         ended.also(connection)
-        statements, first, asked_at = [_FORGET_NUMBERS], [], None
+        statements, first, asked_at = [FORGET_NUMBERS], [], None
     reach(_point(ended))
     return sending([*statements, _COMMIT_AND_CHAIN if chain else _COMMIT], first=first, asked_at=asked_at)
 
 
 _COMMIT: Statement = ("COMMIT", {})
 _COMMIT_AND_CHAIN: Statement = ("COMMIT AND CHAIN", {})
-_FORGET_NUMBERS: Statement = ("DISCARD SEQUENCES", {})
+FORGET_NUMBERS: Statement = ("DISCARD SEQUENCES", {})
 """Of rows of ours: the next handler of the session sees none of them by `lastval()`."""
 
 
@@ -298,7 +298,7 @@ def _statements(ended: Ended, xact_id: str | None, many: str) -> list[Statement]
     if xact_id is not None:
         statements.append(marks.deletion(Marked.of(runs)))
     if any(result.logs is not None for result in ended.results):
-        statements.append(_FORGET_NUMBERS)
+        statements.append(FORGET_NUMBERS)
     return statements
 
 

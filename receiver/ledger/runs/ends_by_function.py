@@ -62,4 +62,6 @@ def end_within(cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None) -
             cursor.execute(_END, values)
         except psycopg.errors.DivisionByZero:
             raise ends.lost(ended.runs) from None
+    if any(result.logs is not None for result in ended.results):
+        cursor.execute(*ends.FORGET_NUMBERS)
     reach("batch.ended" if len(ended.runs) > 1 else "run.ended")
