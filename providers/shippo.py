@@ -2,7 +2,8 @@
 
 A delivery with `Shippo-Auth-Signature` (`t=…,v1=…`) stands or falls by it, any other by a secret at the end of the
 URL, or in its query as Shippo has it (`?token=…`): the same secret opens all. There is no id: it is made of the
-event, the object and the time of its change; for a tracker, of its number and status. `$.test` marks tests.
+event, the object and the time of its change. A tracker has no such time, and keeps the status while its arrival is
+put off: it is the body, as is what has no time. `$.test` marks tests.
 
 https://docs.goshippo.com/docs/tracking/webhooks/
 """
@@ -16,13 +17,15 @@ _HEADER = "shippo-auth-signature"
 scheme = kit.Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t"))
 _token = kit.Token(query="token")
 _event = kit.field("$.event")
+_object = kit.field("$.data.object_id")
 events = kit.one_event(
-    id=kit.or_body(
+    id=kit.or_body(kit.join(_event, _object, "$.data.object_updated")),
+    former=(
         kit.join(_event, "$.data.tracking_number", "$.data.tracking_status.object_id"),
-        kit.join(_event, "$.data.object_id", "$.data.object_updated"),
-        kit.join(_event, "$.data.object_id"),
+        kit.join(_event, _object),
     ),
     type=kit.or_unknown(_event),
+    account="$.data.object_owner",
     occurred_at=kit.first("$.data.object_updated", "$.data.tracking_status.status_date"),
 )
 
@@ -39,9 +42,9 @@ sender = kit.Sender(
     body_is_unsigned=True,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by(
-        "$.event + $.data.tracking_number + $.data.tracking_status.object_id",
         "$.event + $.data.object_id + $.data.object_updated",
-        "$.event + $.data.object_id",
+        "body",
+        because="what has no time of its change is sent when it changes, and a retry repeats the body",
     ),
     unauthenticated=True,
     setup_url="https://portal.goshippo.com/api-config/webhooks",

@@ -1,6 +1,8 @@
 """Vanta sends by Svix: `<id>.<timestamp>.<body>` signed with HMAC-SHA256, in base64.
 
-The id is the header `svix-id`. The body does not tell the account: give each its own source.
+The id is the header `svix-id`, the type `$.type` (`v1.vendor.decision.created`). Vanta's reference shows bodies without
+the envelope that has it: see what your first delivery says. The body does not tell the account: give each its own
+source. Seven retries within three and a half days.
 
 https://developer.vanta.com/docs/webhooks
 """
@@ -12,6 +14,6 @@ events = kit.one_event(id=scheme.id, type=kit.or_unknown("$.type"))
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
-    retry_horizon=kit.days(3),
+    retry_horizon=kit.days(5),
     setup_url="https://developer.vanta.com/docs/webhooks",
 )

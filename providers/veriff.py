@@ -2,17 +2,19 @@
 
 Newer integrations call the header `VRF-HMAC-SIGNATURE`. There are no ids: an event is its body. A session may have
 several attempts, each with its `attemptId`; a decision that is changed later comes again with other contents. The
-type is `decision.approved` and its like; for the other webhooks it is their name (`submitted`).
+type is `decision.approved` and its like, `watchlist.updated_result` for a screening, and for the other webhooks their
+name (`submitted`).
 
 https://devdocs.veriff.com/docs/hmac-authentication-and-endpoint-security
 """
 
 from hookonce.providers import kit
 
+_SCREENED = kit.join(kit.fixed("watchlist"), "$.checkType", by=".")
 events = kit.one_event(
     id=kit.body_digest(),
     type=kit.or_unknown(
-        kit.join(kit.fixed("decision"), "$.verification.status", by="."), "$.eventType", "$.action"
+        kit.join(kit.fixed("decision"), "$.verification.status", by="."), "$.eventType", "$.action", _SCREENED
     ),
     occurred_at=kit.first("$.verification.decisionTime", "$.time"),
 )

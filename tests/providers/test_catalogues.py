@@ -63,9 +63,9 @@ UNLISTED = {
 }
 """Types of samples that are not in the vendor's catalogue."""
 NAMELESS = {
-    *("asana", "chargebee", "checkout_com", "coinbase_commerce", "easypost", "github", "gitlab"),
+    *("asana", "chargebee", "checkout_com", "coinbase_commerce", "dub", "easypost", "github", "gitlab"),
     *("gocardless", "lithic", "mailgun", "onfido", "openai", "paddle_billing", "pagerduty", "paypal"),
-    *("plaid", "polar", "resend", "sanity", "shopify", "stream", "stripe", "telegram"),
+    *("plaid", "polar", "resend", "sanity", "shippo", "shopify", "stream", "stripe", "telegram"),
     *("telnyx", "twilio_sendgrid_events", "woocommerce", "workos", "zoom"),
 }
 """Senders whose bodies, or those of some kinds, do not say whose they are."""

@@ -170,6 +170,7 @@ LICENCES = {
     "github.com/go-playground/webhooks/v6": "MIT",
     "squareup": "MIT",
     "chargebee": "MIT",
+    "dub": "MIT",
     "@stream-io/node-sdk": "Stream's source code license agreement",
     "@zoom/rivet": "Zoom API License and Terms of Use",
 }

@@ -103,6 +103,13 @@ TYPED = {
         ("eventType",),
         lambda event: [event],
     ),
+    "bot_framework": Typed(
+        "botframework-schema",
+        "import type {Activity, ActivityTypes} from 'botframework-schema'; type Each<K> = K extends string ?"
+        " Omit<Activity, 'type' | 'id' | 'timestamp'> & {type: K; id: string; timestamp: string} : never;"
+        "export type Root = Each<`${ActivityTypes}`>;",
+        ("type",),
+    ),
     "clerk": Typed("@clerk/backend", imported("WebhookEvent", "@clerk/backend"), ("type",)),
     "chargebee": Typed(
         "chargebee",
@@ -113,6 +120,11 @@ TYPED = {
     ),
     "discord": Typed(
         "discord-api-types", imported("APIWebhookEvent", "discord-api-types/v10"), ("event.type",)
+    ),
+    "dub": Typed(
+        "dub",
+        imported("WebhookEvent", "{package}/dist/esm/models/components/webhookevent.js"),
+        ("event",),
     ),
     "figma": Typed(
         "@figma/rest-api-spec",
@@ -183,6 +195,17 @@ TYPED = {
     "resend": Typed("resend", imported("WebhookEventPayload", "resend"), ("type",)),
     "revenuecat": Typed(
         "@puzzmo/revenue-cat-webhook-types", imported("Webhook", "{package}/index"), ("event.type",)
+    ),
+    "shippo": Typed(
+        "shippo",
+        "import type {WebhookPayload$Outbound as W} from '{package}/models/components/webhookpayload.js';"
+        "import type {Batch} from '{package}/models/components/batch.js';"
+        "type Sent<K extends string> = K extends `${infer C}${infer Rest}` ?"
+        " `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${Sent<Rest>}` : K;"
+        "type OfBatch = {event: 'batch_created' | 'batch_purchased'};"
+        "export type Root = Exclude<W, OfBatch>"
+        " | (OfBatch & {test: boolean; data: {[K in keyof Batch as Sent<K & string>]: Batch[K]}});",
+        ("?event",),
     ),
     "slack": Typed(
         "@slack/types",
