@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import psycopg
 from psycopg.rows import class_row
@@ -62,14 +62,20 @@ def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) ->
     return [number for (number,) in written.fetchall()]
 
 
-def latest(
-    connection: psycopg.Connection, limit: int, before: int | None = None, **wanted: object
-) -> list[Change]:
-    """Return the newest changes, those with ids below `before`.
+class Wanted(TypedDict, total=False):
+    """Which changes: of somebody, of a kind, to something, or of a time only; what is None or left out takes all."""
 
-    Of somebody (`who`), of a kind (`action`), to something (`subject`), or of a time (`since`, `until`) only.
-    """
-    of = dict.fromkeys(("who", "action", "subject", "since", "until"))
-    wanted = {**of, **wanted, "limit": limit, "before": before}
+    who: str | None
+    action: str | None
+    subject: str | None
+    since: datetime | None
+    until: datetime | None
+
+
+def latest(
+    connection: psycopg.Connection, limit: int, before: int | None = None, **wanted: Unpack[Wanted]
+) -> list[Change]:
+    """Return the newest changes, those with ids below `before`."""
+    values = {**dict.fromkeys(Wanted.__annotations__), **wanted, "limit": limit, "before": before}
     with connection.cursor(row_factory=class_row(Change)) as cursor:
-        return cursor.execute(_LATEST, wanted).fetchall()
+        return cursor.execute(_LATEST, values).fetchall()

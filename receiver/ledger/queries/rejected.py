@@ -1,7 +1,7 @@
 """Rejected deliveries that were kept, and conflicts: bodies that came under an id already taken."""
 
-from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
 
 import psycopg
 from psycopg.rows import dict_row
@@ -34,24 +34,31 @@ ORDER BY c.id DESC LIMIT %(limit)s
 """
 
 
-def rejected_deliveries(
-    connection: psycopg.Connection, keyring: Keyring, limit: int = MOST, **wanted: object
-) -> list[dict[str, Any]]:
-    """Return rejected deliveries that were kept, opened, newest first: of a `source`, for a `reason`.
+class Wanted(TypedDict, total=False):
+    """Which rows, `before` an id; what is None or left out takes all. A conflict has no `reason`."""
 
-    Those since `since` and until `until`, with ids below `before`; what is None or left out takes all.
-    """
+    source: str | None
+    reason: str | None
+    since: datetime | None
+    until: datetime | None
+    before: int | None
+
+
+def rejected_deliveries(
+    connection: psycopg.Connection, keyring: Keyring, limit: int = MOST, **wanted: Unpack[Wanted]
+) -> list[dict[str, Any]]:
+    """Return rejected deliveries that were kept, opened, newest first."""
     return [decrypt_rejected(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
 
 
-def conflicts(connection: psycopg.Connection, limit: int = MOST, **wanted: object) -> list[dict[str, Any]]:
-    """Return the bodies that came under an id taken by another, newest first; as `rejected_deliveries`."""
+def conflicts(
+    connection: psycopg.Connection, limit: int = MOST, **wanted: Unpack[Wanted]
+) -> list[dict[str, Any]]:
+    """Return the bodies that came under an id taken by another, newest first."""
     return _rows(connection, _CONFLICTS, limit, wanted)
 
 
-def _rows(
-    connection: psycopg.Connection, query: str, limit: int, wanted: Mapping[str, object]
-) -> list[dict[str, Any]]:
-    values = {**dict.fromkeys(("source", "reason", "since", "until", "before")), **wanted, "limit": limit}
+def _rows(connection: psycopg.Connection, query: str, limit: int, wanted: Wanted) -> list[dict[str, Any]]:
+    values = {**dict.fromkeys(Wanted.__annotations__), **wanted, "limit": limit}
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(query.encode(), values).fetchall()
