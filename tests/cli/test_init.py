@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,28 +63,53 @@ def test_init_writes_a_project_that_the_other_commands_understand(tmp_path, run)
 
 
 def test_init_never_overwrites(tmp_path, run):
-    mine = {".env": "A=1\n", ".gitignore": "*.pyc\n", "handlers.py": "# mine\n", "hookonce.toml": "# mine\n"}
+    mine = {".env": "A=1", ".gitignore": "*.pyc\n", "handlers.py": "# mine\n", "hookonce.toml": "# mine"}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
 
     begun = run(tmp_path, "init", "shopify")
 
+    now = {name: (tmp_path / name).read_text() for name in mine}
     assert begun.returncode == 0
-    assert {name: (tmp_path / name).read_text() for name in mine} == mine
+    assert all(now[name].startswith(text) for name, text in mine.items())
+    assert (now["handlers.py"], now[".gitignore"]) == (mine["handlers.py"], mine[".gitignore"])
     assert begun.stderr.count("is there and was left as it is") == 3
     assert ".gitignore does not name .env" in begun.stderr
-    assert 'secrets = ["env:SHOPIFY_WEBHOOK_SECRET"]' in begun.stdout  # to be added by hand
+    assert tomllib.loads(now["hookonce.toml"])["sources"]["shopify"]["secrets"] == [
+        "env:SHOPIFY_WEBHOOK_SECRET"
+    ]
+    assert "\nSHOPIFY_WEBHOOK_SECRET=" in now[".env"]
 
 
-def test_init_prints_the_table_of_no_source_that_is_there(tmp_path, run):
+def test_init_appends_the_senders_that_are_missing_and_no_other(tmp_path, run):
     run(tmp_path, "init", "stripe")
+    before = {name: (tmp_path / name).read_text() for name in (".env", "hookonce.toml")}
 
-    again = run(tmp_path, "init", "stripe", "github")
+    added = run(tmp_path, "init", "stripe", "github")
+    after = {name: (tmp_path / name).read_text() for name in before}
+    once_more = run(tmp_path, "init", "github")
+    listed = run(tmp_path, "doctor")
 
-    assert "[sources.github]" in again.stdout
-    assert "GITHUB_WEBHOOK_SECRET" in again.stderr
-    assert "stripe" not in again.stdout
-    assert "STRIPE_WEBHOOK_SECRET" not in again.stderr
+    assert "appending [sources.github] to hookonce.toml\n" in added.stderr
+    assert "appending GITHUB_WEBHOOK_SECRET to .env\n" in added.stderr
+    for name, text in after.items():
+        assert text.startswith(before[name])
+        assert text.removeprefix(before[name]).casefold().count("stripe") == 0
+        assert (tmp_path / name).read_text() == text
+    assert "appending" not in once_more.stderr
+    assert "source github  signing secrets: 1 set" in listed.stdout
+    assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["sources = {stripe = {}}\n", "not TOML\n"])
+def test_init_prints_the_table_where_it_can_not_be_appended(tmp_path, run, text):
+    (tmp_path / "hookonce.toml").write_text(text)
+
+    begun = run(tmp_path, "init", "github")
+
+    assert begun.returncode == 0
+    assert "[sources.github]" in begun.stdout
+    assert (tmp_path / "hookonce.toml").read_text() == text
 
 
 @pytest.mark.parametrize(

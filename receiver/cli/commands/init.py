@@ -1,6 +1,7 @@
 """`hookonce init`: the three files that a project begins with."""
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -12,9 +13,12 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.new_files import write_new
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
 from hookonce.receiver.samples.evidence import LABELS, evidence
+
+_TOML = Path("hookonce.toml")
 
 
 @click.command(epilog=examples("hookonce init", "hookonce init stripe shopify github"))
@@ -23,24 +27,21 @@ def init(senders: tuple[str, ...]) -> None:
     """Begin a project here: hookonce.toml, handlers.py and .env, for Stripe or the SENDERs that are named.
 
     Writes a handler for the usual event of each, and a secret that is made up, so that `hookonce dev` and
-    `hookonce trigger` work at once. What is there already is left as it is. `hookonce new provider` is for a sender
-    that hookonce does not know.
+    `hookonce trigger` work at once. In a project that is there already the tables and secrets of further SENDERs are
+    appended to hookonce.toml and .env; nothing is written over. `hookonce new provider` is for a sender that hookonce
+    does not know.
     """
     sources = [_source(name) for name in dict.fromkeys(senders or ("stripe",))]
-    has_toml = not write_new(Path("hookonce.toml"), project.toml(sources))
+    if not write_new(_TOML, project.toml(sources)):
+        _append_tables(sources)
     write_new(Path("handlers.py"), project.handlers(sources))
-    has_dotenv = not write_new(Path(".env"), project.dotenv(sources), mode=0o600)
+    if not write_new(dotenv_file.FILE, project.dotenv(sources), mode=0o600):
+        _append_secrets(sources)
     ignored = Path(".gitignore")
     if not ignored.exists():
         write_new(ignored, project.IGNORED)
     elif ".env" not in ignored.read_text(encoding="utf-8").split():
         tell(".gitignore does not name .env, which holds secrets: add it")
-    missing = [source for source in sources if source.name not in _configured()] if has_toml else []
-    if missing:
-        tell("\nto add what was asked for to hookonce.toml:\n")
-        click.echo("\n".join(source.table for source in missing))
-    if has_dotenv and missing:
-        tell(f"and to .env: {', '.join(source.variable for source in missing)}")
     labels = {source.provider.name: evidence().get(source.provider.name, "") for source in sources}
     told = [f"{name}: {LABELS[label]} ({label})" for name, label in labels.items() if label in LABELS]
     tell("\n" + "\n".join(told))
@@ -70,10 +71,34 @@ def _source(name: str) -> NewSource:
     return source
 
 
-def _configured() -> set[str]:
-    """Return the sources that hookonce.toml has; none where it can't be read, which other commands tell."""
+def _append_tables(sources: Iterable[NewSource]) -> None:
+    """Append the tables that hookonce.toml lacks; print them where it can't be read, or would not be TOML with them."""
+    text = _TOML.read_text(encoding="utf-8")
     try:
-        sources = tomllib.loads(Path("hookonce.toml").read_text(encoding="utf-8")).get("sources")
-    except (OSError, ValueError):
-        return set()
-    return set(sources) if isinstance(sources, dict) else set()
+        configured = tomllib.loads(text).get("sources", {})
+        missing = [source for source in sources if source.name not in configured]
+        added = "".join(f"\n{source.table}" for source in missing)
+        tomllib.loads(f"{text}\n{added}")
+    except ValueError:
+        tell(f"\nto add what was asked for to {_TOML}, which can't be appended to:\n")
+        click.echo("\n".join(source.table for source in sources))
+    else:
+        _append(_TOML, text, added, [f"[sources.{source.name}]" for source in missing])
+
+
+def _append_secrets(sources: Iterable[NewSource]) -> None:
+    """Append the secrets that .env lacks."""
+    known: dict[str, str] = {}
+    dotenv_file.load(known)
+    missing = [source for source in sources if source.variable not in known]
+    text = dotenv_file.FILE.read_text(encoding="utf-8")
+    added = "".join(f"{line}\n" for line in project.secrets(missing))
+    _append(dotenv_file.FILE, text, added, [source.variable for source in missing])
+
+
+def _append(path: Path, text: str, added: str, names: Iterable[str]) -> None:
+    """Say that a file gets more, and append it."""
+    if added:
+        tell(f"appending {', '.join(names)} to {path}")
+        with path.open("a", encoding="utf-8") as file:
+            file.write(added if not text or text.endswith("\n") else f"\n{added}")

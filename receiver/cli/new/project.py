@@ -96,10 +96,15 @@ def handlers(sources: Iterable[NewSource]) -> str:
 
 
 def dotenv(sources: Iterable[NewSource]) -> str:
-    """Return .env, with a secret for each source, made up where that can be."""
-    lines = [_DOTENV.rstrip()]
+    """Return .env, with a secret for each source."""
+    return "\n".join([_DOTENV.rstrip(), *secrets(sources), "", _SERVERS])
+
+
+def secrets(sources: Iterable[NewSource]) -> list[str]:
+    """Return the lines of .env that hold the secrets of sources, made up where that can be."""
+    lines = []
     for source in sources:
         secret = generated_secrets.made_up(source.provider)
         said = "Made up: replace it by the one" if secret else "Put here the one"
         lines += [f"# {said} that {source.provider.name} shows you.", f"{source.variable}={secret or ''}"]
-    return "\n".join([*lines, "", _SERVERS])
+    return lines
