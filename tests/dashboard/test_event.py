@@ -270,6 +270,34 @@ def test_event_shows_why_it_is_parked(inbox, browser, why, text):
     assert f"Parked: {text} paused." in browser.get(f"/admin/events/{number}").text
 
 
+def test_run_that_waits_for_its_breaker_leads_to_it(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'shop.credit', waits = 'handler'")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.breakers (handler, error, failures, opened_at) VALUES ('shop.credit', 'E', 5, now())"
+    )
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    assert re.search('failed too often[.] <a href="/admin/limits">', page)
+
+
+def test_axis_says_a_time_once_and_nothing_of_an_event_that_only_came(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    axis = 'class="line axis"'
+    before = browser.get(f"/admin/events/{number}").text
+    put_into_state(inbox.connection, number, runs=[("shop.credit", "waiting", 1)])
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() + interval '12 hours'")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, failed_at, error) "
+        "SELECT id, 'shop.credit', 1, 1, received_at, received_at + interval '5 ms', 'E' FROM hookonce.events"
+    )
+    after = browser.get(f"/admin/events/{number}").text
+
+    assert axis not in before
+    assert after.partition(axis)[2].partition("</svg>")[0].count("12 h") == 1
+
+
 def test_replay_makes_an_event_due_rings_and_is_audited(inbox, browser, redis_url):
     (number,) = inbox.store("evt_1")
     inbox.die(number)

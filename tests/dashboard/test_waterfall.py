@@ -127,6 +127,27 @@ def test_short_work_has_the_whole_width_and_a_short_wait_is_to_scale():
     assert (bar.x + bar.width, bar.width) == pytest.approx((100, 14.3), abs=0.1)
 
 
+def test_short_pause_is_never_a_gap_and_a_long_one_is():
+    gaps = [
+        drawn([run("done", 1, after(milliseconds=pause), after(milliseconds=pause + 1))]).scale.gaps
+        for pause in (45, 55)
+    ]
+
+    assert [len(each) for each in gaps] == [0, 1]
+
+
+def test_time_that_is_still_to_come_is_no_part_of_the_length():
+    made = drawn(
+        [run("waiting", 1, due_at=after(hours=12))],
+        [failure(1, after(seconds=0), after(seconds=1))],
+        now=after(seconds=20),
+    )
+
+    assert made.length == timedelta(seconds=20)
+    assert made.ticks[-1].after == timedelta(hours=12)
+    assert drawn().length == timedelta()
+
+
 def test_running_attempt_shows_how_far_its_lease_reaches():
     made = drawn([run("running", 1, after(seconds=1), lease_until=after(seconds=31))], now=after(seconds=2))
 

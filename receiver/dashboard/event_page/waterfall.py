@@ -22,6 +22,8 @@ _GAP_WIDTH = 9.0
 """Of a gap, in per cent of the whole; gaps never take more than half of it."""
 _LONG_PAUSE = 5
 """How many times as long as all work a pause is that is drawn as a gap: to scale it would leave nothing to see."""
+_SHORTEST_PAUSE = timedelta(milliseconds=50)
+"""A shorter pause is always drawn to scale: as a gap it would look shorter than the work of a millisecond beside it."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
 _TICK_DISTANCE = 20.0
@@ -81,6 +83,11 @@ class Span:
     def middle(self) -> float:
         """Its middle."""
         return round(self.x + self.width / 2, 2)
+
+    @property
+    def end(self) -> float:
+        """Where it ends."""
+        return round(self.x + self.width, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +154,7 @@ class Waterfall:
 
     @property
     def length(self) -> timedelta:
-        """From the arrival of the event to the last thing that is known of it."""
+        """From the arrival of the event to the last thing that has happened to it; zero if nothing has."""
         return self.ended - self.began
 
 
@@ -165,7 +172,8 @@ def waterfall(found: Detail, now: datetime) -> Waterfall:
     last = max([*ends, first + _SHORTEST_WORK])
     scale = _scale(first, max([last, *(row.until for row in kept if row.until)]), kept)
     received = Row(Kind.ARRIVAL, "Received", RunStatus.DONE, start=came, end=came)
-    return Waterfall(came, last, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
+    ended = min(max(ends, default=came), now)
+    return Waterfall(came, ended, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
 
 
 def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
@@ -275,7 +283,7 @@ def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
     pauses = [
         (end, begin)
         for (_, end), (begin, _) in itertools.pairwise(busy)
-        if begin - end > at_work * _LONG_PAUSE
+        if begin - end > max(at_work * _LONG_PAUSE, _SHORTEST_PAUSE)
     ]
     if len(pauses) == 1 and pauses[0] == (first, last):
         pauses = []
