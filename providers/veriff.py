@@ -16,7 +16,7 @@ events = kit.one_event(
     type=kit.or_unknown(
         kit.join(kit.fixed("decision"), "$.verification.status", by="."), "$.eventType", "$.action", _SCREENED
     ),
-    occurred_at=kit.first("$.verification.decisionTime", "$.time"),
+    occurred_at=kit.first("$.verification.decisionTime", "$.time", "$.createdAt"),
 )
 sender = kit.Sender(
     scheme=kit.Hmac(header=("x-hmac-signature", "vrf-hmac-signature")),

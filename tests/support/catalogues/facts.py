@@ -51,6 +51,7 @@ FACTS = {
     "gitlab": Facts((HEADER,), word=True),
     "gocardless": Facts(("$.events[0].id",), ("$.meta.webhook_id",)),
     "hubspot": Facts(("$[0].eventId",), ("$[0].attemptNumber",)),
+    "increase": Facts(("$.id",)),
     "intercom": Facts(("$.id",), ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")),
     "jira": Facts((HEADER,)),
     "kontent_ai": Facts(),

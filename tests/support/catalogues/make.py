@@ -14,6 +14,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,14 @@ def square(package: Path) -> dict[str, Any]:
     return kinds
 
 
+def increase(package: Path) -> dict[str, Any]:
+    """Increase's events are one model of its Python SDK, with all categories."""
+    sys.path.insert(0, str(package))
+    model = import_module("increase.types.event").Event
+    kinds = typing.get_args(model.model_fields["category"].annotation)
+    return {kind: {**_of_model(model), "category": f"={kind}", "type": "=event"} for kind in kinds}
+
+
 def _of_model(annotation: Any, seen: tuple[Any, ...] = ()) -> Any:
     """Return the shape of a pydantic model, whose every field may be missing in the SDK."""
     args = [each for each in typing.get_args(annotation) if each is not type(None)]
@@ -130,7 +139,7 @@ def _of_model(annotation: Any, seen: tuple[Any, ...] = ()) -> Any:
         return _of_model(args[0], seen)
     fields = getattr(annotation, "model_fields", None)
     if fields is None:
-        names = {str: "string", int: "number", float: "number", bool: "boolean"}
+        names = {str: "string", datetime: "string", int: "number", float: "number", bool: "boolean"}
         return names.get(annotation, "null")
     if annotation in seen or len(seen) > 3:
         return "null"
@@ -164,11 +173,13 @@ EXAMPLES: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
     "gitea_forgejo": ("go/github.com/go-playground/webhooks/v6", gitea),
     "azure_devops": ("go/github.com/go-playground/webhooks/v6", azure_devops),
     "square": ("py/squareup", square),
+    "increase": ("py/increase", increase),
 }
 LICENCES = {
     "github.com/xanzy/go-gitlab": "Apache-2.0",
     "github.com/go-playground/webhooks/v6": "MIT",
     "squareup": "MIT",
+    "increase": "Apache-2.0",
     "chargebee": "MIT",
     "dub": "MIT",
     "@stream-io/node-sdk": "Stream's source code license agreement",
@@ -185,7 +196,7 @@ def source_of(folder: Path) -> dict[str, str]:
         licence = LICENCES.get(said["name"]) or said["license"]
         return {"package": said["name"], "version": said["version"], "licence": licence}
     name, _, version = str(folder.resolve()).partition("@")
-    name = re.sub(r".*/(?=github\.com/|squareup)", "", name)
+    name = re.sub(r".*/(?=github\.com/|squareup|increase)", "", name)
     return {"package": name, "version": version, "licence": LICENCES[name]}
 
 
