@@ -9,7 +9,7 @@ from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.database import plans, schema
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
 from tests.support.new_event import new_event
@@ -48,7 +48,7 @@ def work(worker, other):
         store(other, [new_event(name)])
         (run,) = claiming.claim(worker, registry).runs
         worker.execute("SELECT 1")
-        ends.send_end(worker, run, AttemptResult("done"), timedelta(0)).hear()
+        ends.send_end(worker, Ended([run], [AttemptResult("done")], timedelta(0))).hear()
 
     return work
 

@@ -227,6 +227,7 @@ def eight_slots(inbox):
     hurrying.clear()
 
 
+WORKERS = {"one slot": one_slot, "eight slots": eight_slots}
 KINDS = ("session", "coroutine", "block", "batch")
 IN_ALL_WAYS = [
     *(("plain", f"ends: {way} by {by}") for way in WAYS for by in BY),
