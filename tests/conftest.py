@@ -1,6 +1,7 @@
 """Real servers for the tests: one PostgreSQL and one Valkey per run, an own database of each per test."""
 
 import contextlib
+import gc
 import itertools
 import logging
 import os
@@ -21,7 +22,6 @@ from psycopg import sql
 
 from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.dev.embedded import EmbeddedError, Postgres, Valkey
-from hookonce.receiver.processes.collector import calm_collector
 from tests.support import lanes
 from tests.support.second_try import SecondTry
 from tests.support.skips import Skips
@@ -111,8 +111,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_finish():
-    """Have the collector of cycles pass over thousands of tests, whatever it looks for later, and as a worker's."""
-    calm_collector()
+    """Have the collector of cycles pass over thousands of tests, whatever it looks for later."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
