@@ -47,7 +47,7 @@ USUAL = Commit()
 
 
 class Marking:
-    """What is known of the mark of an attempt's transaction, and of what it is sure to have left alone."""
+    """The mark of an attempt's transaction, and the parts of its session that a handler is sure to have left alone."""
 
     xact_id: str | None = None
     """The marked transaction's, good for the end of the attempt in this session."""

@@ -38,7 +38,7 @@ class Timeouts:
     stop: timedelta = timedelta(seconds=20)
     """How long runs under way may go on when the process is told to stop; then they are given back, not counted."""
     broken: timedelta = timedelta(seconds=5)
-    """The same where too many slots are lost."""
+    """How long runs under way may go on when too many slots are lost."""
 
 
 USUAL = Timeouts()

@@ -25,7 +25,7 @@ from hookonce.providers.kit.signing.timestamps import instant
 
 MASK: Final = "[secret]"
 TOKEN_MASK: Final = "[signed token]"  # noqa: S105  what stands for one
-"""What stands for a signed token: one that is new with each delivery can't be put back."""
+"""A signed token is written so: one that is new with each delivery can't be put back."""
 CAPTURED_AT: Final = "hookonce-captured-at"
 
 _HEAD: Final = re.compile(rb"\r?\n\r?\n")

@@ -13,7 +13,7 @@ from django.db.utils import OperationalError
 from hookonce.receiver.config.servers import NO_POSTGRESQL
 
 HOST: Final = "nowhere"
-"""What the entry names instead; where tests put a server of theirs into it, that is connected to as ever."""
+"""The host in a database entry that names no server; a server that tests put in its place is connected to as ever."""
 
 
 class NoDatabase(OperationalError, CommandError):  # type: ignore[misc]  # noqa: N818  shown as `NoDatabase: …`

@@ -53,7 +53,7 @@ def _is_refused(case: Case, body: bytes) -> bool:
 
 
 def check_changed_signature(case: Case) -> None:
-    """Of the headers that decide, no character can be changed, but for items of a list that it does without."""
+    """No character of a signature's headers can be changed, but for items of a list that it does without."""
     if not case.is_genuine:
         return
     signed = case.signed()

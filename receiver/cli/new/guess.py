@@ -52,7 +52,7 @@ _BESIDES: Final[tuple[tuple[str, ...], ...]] = (
     (),
     *(("{url}",), ("{path}",), ("{method}", "{url}"), ("{method}", "{path}"), ("v0",), ("v1",)),
 )
-"""What may be signed with body and time."""
+"""Parts of a request that senders sign with its body and time."""
 _BETWEEN: Final = (".", "", ":", "\n", "|", "-", "_", ",", "&")
 _IDS: Final = (
     *("id", "event_id", "event.id", "event.uid", "uuid", "uid", "message_id", "delivery_id"),
