@@ -13,14 +13,6 @@ _FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add every decision to the navigation, so that a new one needs no entry."""
-    docs = Path(config.docs_dir)
-    decisions = [path.relative_to(docs).as_posix() for path in sorted(docs.glob("decisions/*.md"))]
-    config.nav.append({"Decisions": decisions})
-    return config
-
-
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Unlink what lies in the repository but not on the site; a target that is nowhere stays, to be reported."""
     docs = Path(config.docs_dir).resolve()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTION = re.compile(
-    r"^## \[(?P<name>[^\]]+)\](?: - (?P<day>\d{4}-\d\d-\d\d))?\n(?P<text>.*?)(?=^## |\Z)",
-    re.MULTILINE | re.DOTALL,
+    r"^## \[(?P<name>[^\]]+)\](?: - (?P<day>\S+))?\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
 )
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 LAST_RUN = re.compile(
     r"^\*A test last ran these commands on \S+ with hookonce (?P<version>\S+) and ", re.MULTILINE
@@ -38,18 +38,18 @@ def main() -> int:
 
 def wrong_with_changelog(version: str) -> list[str]:
     """Return what keeps CHANGELOG.md from being that of this version."""
-    found = {each["name"]: each for each in SECTION.finditer((ROOT / "CHANGELOG.md").read_text())}
+    newest = SECTION.search((ROOT / "CHANGELOG.md").read_text())
     mistakes = []
     if not VERSION.fullmatch(version):
         mistakes.append(f"{version!r} is no version; expected three numbers, as in 1.2.0")
-    if version not in found or not found[version]["day"]:
-        mistakes.append(f"CHANGELOG.md has no `## [{version}] - YYYY-MM-DD`; rename [Unreleased]")
-    elif "\n- " not in found[version]["text"]:
-        mistakes.append(f"CHANGELOG.md says nothing about {version}")
-    if "\n- " in (found["Unreleased"]["text"] if "Unreleased" in found else ""):
+    if newest is None or newest["name"] != version:
+        mistakes.append(f"CHANGELOG.md does not begin with {version}; expected `## [{version}] - YYYY-MM-DD`")
+    elif not DAY.fullmatch(newest["day"] or ""):
         mistakes.append(
-            f"CHANGELOG.md has unreleased changes; they belong to {version}, or to a later commit"
+            f"CHANGELOG.md has no day for {version}; expected `## [{version}] - YYYY-MM-DD`, the day of the release"
         )
+    elif "\n- " not in newest["text"]:
+        mistakes.append(f"CHANGELOG.md says nothing about {version}")
     return mistakes
 
 

@@ -1,4 +1,5 @@
 import importlib.util
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -7,18 +8,20 @@ import pytest
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
-from hookonce.receiver.ledger.database import schema_version
-
 ROOT = Path(__file__).parents[2]
 CHANGELOG = """# Changelog
 
-## [Unreleased]
-{unreleased}
 ## [1.2.0] - 2026-01-31
 
 ### Fixed
 
 - Something.
+
+## [1.1.0] - 2025-12-31
+
+### Added
+
+- Another thing.
 """
 PAGE = "*A test last ran these commands on 2026-01-31 with hookonce {} and Python 3.11.*\n"
 
@@ -27,7 +30,7 @@ PAGE = "*A test last ran these commands on 2026-01-31 with hookonce {} and Pytho
 def checkout(tmp_path, monkeypatch):
     """A clone that can be released as 1.2.0, and the module that says so."""
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
-    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.format(unreleased=""))
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text(PAGE.format("1.2.0"))
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "release"], ["tag", "v1.2.0"]):
@@ -53,9 +56,16 @@ def test_release_is_built_and_tried(checkout):
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("CHANGELOG.md", CHANGELOG.format(unreleased="\n### Added\n\n- More.\n"), "has unreleased changes"),
-        ("CHANGELOG.md", CHANGELOG.replace(" - 2026-01-31", ""), "has no `## [1.2.0] - YYYY-MM-DD`"),
+        ("CHANGELOG.md", CHANGELOG.replace("1.2.0", "1.3.0"), "does not begin with 1.2.0"),
+        (
+            "CHANGELOG.md",
+            CHANGELOG.replace("# Changelog", "## [1.3.0] - unreleased"),
+            "does not begin with 1.2.0",
+        ),
+        ("CHANGELOG.md", CHANGELOG.replace("2026-01-31", "unreleased"), "has no day for 1.2.0"),
+        ("CHANGELOG.md", CHANGELOG.replace(" - 2026-01-31", ""), "has no day for 1.2.0"),
         ("CHANGELOG.md", CHANGELOG.replace("- Something.", ""), "says nothing about 1.2.0"),
+        ("CHANGELOG.md", "# Changelog\n", "does not begin with 1.2.0"),
         ("pyproject.toml", '[project]\nversion = "1.2"\n', "no version; expected three numbers"),
         ("pyproject.toml", '[project]\nversion = "1.3.0"\n', "no tag v1.3.0"),
         (
@@ -97,7 +107,16 @@ def test_page_of_the_package_has_no_link_that_leads_nowhere():
     assert [link for link in description.split("](")[1:] if not link.startswith(("https:", "mailto:"))] == []
 
 
-def test_changelog_names_the_revision_of_the_schema():
-    unreleased = (ROOT / "CHANGELOG.md").read_text().split("\n## [")[1]
+def test_changelog_begins_with_the_version_that_comes_next_and_is_short():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
 
-    assert f"The schema is at revision {schema_version.REVISION}" in unreleased
+    sections = re.findall(
+        r"^## \[(\S+)\] - (?:unreleased|\d{4}-\d\d-\d\d)\n(.*?)(?=^## |\Z)",
+        changelog,
+        re.MULTILINE | re.DOTALL,
+    )
+
+    assert sections[0][0] == version
+    assert len(sections) == changelog.count("\n## ")
+    assert [name for name, text in sections if len(text.splitlines()) > 80] == []

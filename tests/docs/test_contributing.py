@@ -18,6 +18,10 @@ def test_every_file_that_contributing_names_is_there():
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_contributing_is_read_in_five_minutes():
+    assert len(PAGE.split()) <= 900
+
+
 def test_nothing_imports_the_benchmark():
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
 

@@ -28,7 +28,7 @@ ANSWERS = {
     "How do I take a sender that is not there?": ("adding-a-provider.md", "hookonce new provider"),
     "Why did an event fail?": ("how-to/handlers.md", "hookonce events show"),
     "How do I run it in Kubernetes?": ("how-to/kubernetes.md", "kubectl apply"),
-    "How do I get to the next version?": ("how-to/upgrade.md", "hookonce db upgrade --plan"),
+    "How do I get to the next version?": ("how-to/upgrade.md", "hookonce db upgrade"),
     "How fast is it?": ("explanation/benchmarks.md", "events/s"),
     "What is different from Convoy or Svix?": ("../README.md", "Svix Ingest"),
 }
