@@ -60,6 +60,24 @@ def test_summary_counts_the_rows():
     assert {state: int(n) for n, state in re.findall(r"(\d+) (\w+)", said)} == counted
 
 
+def test_decisions_are_in_force_and_the_code_names_those_that_are_there():
+    decisions = {page.name[:4]: page.read_text() for page in (ROOT / "docs/decisions").glob("*.md")}
+    folders = ("receiver", "jobs", "hookonce", "providers", "tests")
+    named = {
+        (file.relative_to(ROOT).as_posix(), number)
+        for folder in folders
+        for file in (ROOT / folder).rglob("*.py")
+        for number in re.findall(r"docs/decisions/(\d{4})", file.read_text())
+    }
+
+    assert len(named) > 5
+    assert {each for each in named if each[1] not in decisions} == set()
+    assert [
+        number for number, text in decisions.items() if re.search(r"superseded|amended", text, re.IGNORECASE)
+    ] == []
+    assert [number for number, text in decisions.items() if not text.startswith(f"# {int(number)}. ")] == []
+
+
 @pytest.mark.parametrize(
     ("pointer", "wrong"),
     [
