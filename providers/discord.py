@@ -11,7 +11,7 @@ https://docs.discord.com/developers/events/webhook-events
 
 from collections.abc import Sequence
 
-from hookonce.providers import Delivery, Reason, Rejected, Reply, kit
+from hookonce.providers import Delivery, Rejected, Reply, kit
 
 scheme = kit.Signed(
     header="x-signature-ed25519",
@@ -49,7 +49,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.id", "$.event.timestamp + $.event.type + $.event.data"),
-    statuses={Reason.MISSING_HEADER: 401, Reason.BAD_HEADER: 401},
     accepted=Reply(status=204),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     setup_url="https://discord.com/developers/applications",

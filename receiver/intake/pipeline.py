@@ -156,7 +156,8 @@ class Intake:
         """Verify a delivery and return its events with their rows; or the reply to a probe. Raises as `take_in`."""
         source = self._handshake_secrets.with_secret(source)
         try:
-            probe = self._verifier.reply_to_probe(source, delivery) if source.provider.handshake else None
+            may_be_probe = source.provider.handshake or delivery.method == "OPTIONS"
+            probe = self._verifier.reply_to_probe(source, delivery) if may_be_probe else None
             if probe is not None:
                 return probe
             delivery, events = self._verifier.authenticate(source, delivery, now)

@@ -31,6 +31,7 @@ class Verifier:
     def reply_to_probe(self, source: Source, delivery: Delivery) -> Reply | None:
         """Answer a probe as its sender wants, keeping the secret that it hands out; None for what is not a probe.
 
+        OPTIONS that no sender answers otherwise is told the methods.
         Raises `Rejected` and `KeyUnavailable`.
         """
         handshake = source.provider.handshake
@@ -43,6 +44,8 @@ class Verifier:
             self._key_fetcher.confirm(source, reply.fetch)
         if reply is not None and reply.secret is not None:
             self._handshake_secrets.accept(source, reply.secret)
+        if reply is None and delivery.method == "OPTIONS":
+            return Reply(status=204, headers={"Allow": ", ".join((*source.provider.methods, "OPTIONS"))})
         return reply
 
     def is_probe(self, source: Source, delivery: Delivery) -> bool:
@@ -59,7 +62,7 @@ class Verifier:
         Raises `Rejected` and `KeyUnavailable`.
         """
         provider = source.provider
-        if delivery.method in {"HEAD", "OPTIONS"}:
+        if delivery.method == "HEAD":
             raise Rejected(Reason.BAD_METHOD, f"{delivery.method} is not how webhooks are delivered")
         if not source.unauthenticated:
             if not source.secrets and provider.needs_secret:

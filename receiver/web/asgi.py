@@ -73,8 +73,8 @@ class AsgiEndpoint:
 class _AsgiRequest:
     """A request of an ASGI server (`receiver.web.request.Request`).
 
-    A header that was sent several times is joined as gunicorn does it; one with an underscore, which would become
-    another's variable elsewhere, is left out.
+    A header that was sent several times is joined as gunicorn does it, and of several Content-Types the last one counts;
+    a header with an underscore, which would become another's variable elsewhere, is left out.
     """
 
     is_bounded = True
@@ -91,7 +91,8 @@ class _AsgiRequest:
         for raw, value in scope["headers"]:
             if b"_" not in raw:
                 name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-                self.headers[name] = f"{self.headers[name]},{text}" if name in self.headers else text
+                is_joined = name in self.headers and name != "content-type"
+                self.headers[name] = f"{self.headers[name]},{text}" if is_joined else text
 
     async def piece(self, _size: int) -> bytes:
         """Return what the server has next. Raises: OSError where the client has gone, or takes too long."""

@@ -32,13 +32,13 @@ from hookonce.receiver.web.response import JSON, Response, StartResponse, proble
 log = limited(__name__)
 
 PREFIX = "/hooks/"
-_PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
+_PROBES = frozenset({"GET", "HEAD"})
 _MANY = 500  # events of which it takes so long to tell, and to free them, that an event loop should not do it
 _SHOWN_IDS = 3  # how many event ids the log line of a delivery holds
 _MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
-    Reason.MISSING_HEADER: 400,
-    Reason.BAD_HEADER: 400,
+    Reason.MISSING_HEADER: 401,
+    Reason.BAD_HEADER: 401,
     Reason.BAD_BODY: 400,
     Reason.BAD_SIGNATURE: 401,
     Reason.STALE: 401,
@@ -136,13 +136,14 @@ def _takes_path_secret(source: Source) -> bool:
 
 def _expect_method(source: Source, method: str) -> None:
     provider = source.provider
-    if method not in provider.methods and not (method in _PROBES and provider.handshake):
+    if method not in {*provider.methods, "OPTIONS"} and not (method in _PROBES and provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
 
 
 def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_secret: str) -> Delivery:
     """Return a request as providers see it, without the header that every request has for its body's sake."""
-    path = f"{prefix}{source.name}?{request.query}" if request.query else prefix + source.name
+    query = request.query if request.query.isascii() else request.query.encode("latin-1").decode(errors="replace")
+    path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
     headers = dict(request.headers)
     headers.pop("content-length", None)
     return Delivery(request.method, source.public_url + path, headers, body, path_secret)

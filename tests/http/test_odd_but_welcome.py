@@ -7,6 +7,7 @@ import uuid
 import psycopg
 import pytest
 
+from tests.http.conftest import OURS
 from tests.support.raw_http import chunked, connect, converse, request
 
 
@@ -172,6 +173,9 @@ WAYS = {
         ],
         body=body,
     ),
+    "headers with an underscore": lambda s, body: request(
+        headers=[*head_of(s, body), ("X_Trace_Id", "1"), ("Stripe_Signature", "2")], body=body
+    ),
     "asking first": lambda s, body: request(
         headers=[*head_of(s, body), ("Expect", "100-Continue")], body=body
     ),
@@ -186,6 +190,28 @@ def test_receiver_takes_deliveries_sent_in_odd_ways(server, way):
 
     assert (answer.status, answer.document["status"]) == (200, "accepted")
     assert bytes(stored(server, body)[3]) == body
+
+
+WAYS_OF_PROXIES = {
+    "the Content-Type twice": lambda s, body: request(
+        headers=[*head_of(s, body), ("Content-Type", "application/json"), ("content-type", "application/json")],
+        body=body,
+    ),
+    "UTF-8 in the query": lambda s, body: request(
+        target="/hooks/stripe?name=J\u00c3\u00bcrgen", headers=head_of(s, body), body=body
+    ),
+}
+"""gunicorn's own parser refuses both."""
+
+
+@OURS
+@pytest.mark.parametrize("way", WAYS_OF_PROXIES.values(), ids=WAYS_OF_PROXIES)
+def test_our_worker_takes_what_proxies_let_pass(server, way):
+    body = event()
+
+    answer = server.exchange(way(server, body))
+
+    assert (answer.status, answer.document["status"]) == (200, "accepted")
 
 
 @pytest.mark.parametrize(
@@ -241,6 +267,12 @@ def test_receiver_never_overwrites_an_event_by_another_body(server, source, stat
     assert answer.status == status
     assert answer.code == ("conflict" if status == 409 else None)
     assert bytes(stored(server, first)[3]) == first
+
+
+def test_options_is_answered_with_the_methods(server):
+    answer = server.exchange(request("OPTIONS"))
+
+    assert (answer.status, answer.headers["allow"], answer.body) == (204, "POST, OPTIONS", b"")
 
 
 def test_slack_probe_is_echoed_when_signed(server):

@@ -15,10 +15,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from hookonce.receiver.web.http import limits
 
 END = b"\r\n\r\n"
-_TARGET = re.compile(r"/[!\"$-~]*")  # origin form, visible ASCII, no fragment
-_NAME = re.compile(r"[!#$%&'*+\-.^`|~0-9A-Za-z]+")  # a token without the underscore
+_TARGET = re.compile(r"/[!\"$->@-~]*(\?[!\"$-~\x80-\xff]*)?")  # origin form, no fragment; UTF-8 in a query
+_TO_ASCII = bytes(range(128)) + b"x" * 128
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = frozenset({"content-length", "transfer-encoding", "expect"})
-_ONCE = _FRAMING | {"host", "content-type"}
+_ONCE = _FRAMING | {"host"}
 _USUAL_SIZE = 4096
 """Bytes of a head whose names are kept for the next one that has the same."""
 _VERSIONS = {"HTTP/1.0": (1, 0), "HTTP/1.1": (1, 1)}
@@ -32,10 +33,16 @@ class BadHead(Exception):  # noqa: N818  a state of the request, answered with 4
 
 
 class _Names(NamedTuple):
-    """The names of a head's headers in lower case, and where those are that say how long the body is."""
+    """The names of a head's headers in lower case, and where those are that say how long the body is.
+
+    `kept` is where these names are among all that were sent, None where none is left out: one with an underscore would
+    be another's WSGI variable, and a Content-Type may come twice, if both values are equal (`equal`).
+    """
 
     lower: tuple[str, ...] = ()
     framing: tuple[int, ...] = ()
+    kept: tuple[int, ...] | None = None
+    equal: tuple[int, ...] = ()
 
 
 class Head:
@@ -163,6 +170,10 @@ class HeadReader:
         self._lines += data.count(b"\n")
         if self._lines > self.limit_count + 2:  # the request line and, at the end, an empty one
             raise BadHead("there are too many headers")
+        if not data.isascii():  # llhttp takes no other characters in a request line
+            end = read.find(b"\r\n")
+            line = len(data) if end < 0 else max(0, end - len(read) + len(data))
+            data = data[:line].translate(_TO_ASCII) + data[line:]
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -179,7 +190,7 @@ class HeadReader:
             raise BadHead(
                 "the request line is not a method, a target and HTTP/1.0 or 1.1 with a space between them"
             )
-        if _TARGET.fullmatch(target) is None or method == "CONNECT":
+        if _TARGET.fullmatch(target) is None or not _is_utf8(target) or method == "CONNECT":
             raise BadHead("the target is not a path")
         head = Head(method, target, version, *self._headers(lines))
         head.keeps_alive = self._keeps_alive
@@ -195,22 +206,39 @@ class HeadReader:
         if size > self.limit_field and max(map(len, lines)) + 2 > self.limit_field:
             raise BadHead("a header is too long")
         names, _, values = zip(*map(str.partition, lines, repeat(":")), strict=True)
-        read = _names if size <= _USUAL_SIZE else _names.__wrapped__
-        return read(names), tuple(map(str.strip, values, repeat(" \t")))
+        read = (_names if size <= _USUAL_SIZE else _names.__wrapped__)(names)
+        values = tuple(map(str.strip, values, repeat(" \t")))
+        if read.kept is None:
+            return read, values
+        if len({values[place] for place in read.equal}) > 1:
+            raise BadHead("two Content-Types that differ")
+        return read, tuple(values[place] for place in read.kept)
 
 
 @lru_cache(maxsize=256)
 def _names(names: tuple[str, ...]) -> _Names:
     """Return names in lower case. Raises `BadHead` for what is no name, and for what came twice and may not."""
     if not all(map(_NAME.fullmatch, names)):
-        raise BadHead("a header's name has an underscore or no characters of a name")
+        raise BadHead("a header's name has no characters of a name")
     lower = tuple(map(str.lower, names))
+    types = tuple(place for place, name in enumerate(lower) if name == "content-type")
+    kept = tuple(place for place, name in enumerate(lower) if "_" not in name and place not in types[1:])
+    is_whole = len(kept) == len(lower)
+    lower = tuple(lower[place] for place in kept)
     once = [name for name in lower if name in _ONCE]
     if len(set(once)) < len(once):
         raise BadHead("a header that may come once came twice")
     if "content-length" in once and "transfer-encoding" in once:
         raise BadHead("a length and chunks")
-    return _Names(lower, tuple(n for n, name in enumerate(lower) if name in _FRAMING))
+    framing = tuple(n for n, name in enumerate(lower) if name in _FRAMING)
+    return _Names(lower, framing, None if is_whole else kept, types)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode("latin-1").decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _ends_with_whole_line(data: bytes) -> int:

@@ -67,7 +67,7 @@ def configuration():
     for name in vars(gunicorn_conf):
         if name in config.settings:
             config.set(name, getattr(gunicorn_conf, name))
-    config.set("header_map", "refuse")
+    config.set("header_map", "drop")
     return config
 
 
@@ -82,8 +82,8 @@ def gunicorns(data):
         return REFUSED
     if len(body) < int(dict(request.headers).get("CONTENT-LENGTH", 0)):
         return REFUSED  # cut off; it leaves that to the application
-    headers = tuple((name.lower(), value) for name, value in request.headers)
-    return Read(request.method, request.uri, headers, body)
+    headers = [(name.lower(), value) for name, value in request.headers]
+    return Read(request.method, request.uri, forgiven(headers), body)
 
 
 def h11s(data):
@@ -101,4 +101,12 @@ def h11s(data):
     except h11.RemoteProtocolError:
         return REFUSED
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers]
-    return Read(request.method.decode(), request.target.decode("latin-1"), tuple(headers), body)
+    return Read(request.method.decode(), request.target.decode("latin-1"), forgiven(headers), body)
+
+
+def forgiven(headers):
+    """Headers without those that ours leaves out: one with an underscore, and a Content-Type that came before."""
+    types = [pair for pair in headers if pair[0] == "content-type"]
+    left = [pair for pair in headers if "_" not in pair[0] and pair[0] != "content-type"]
+    first = next((at for at, pair in enumerate(p for p in headers if "_" not in p[0]) if pair in types), 0)
+    return tuple(left[:first] + types[:1] + left[first:])
