@@ -10,12 +10,14 @@ is user:password), "query:name", "path" (`/hooks/<source>/<secret>`, for senders
 occurred_at are places: "$.path", "header:Name", "query:name", and of all but the id "fixed:text"; id may also be
 "fingerprint", of the body without the token and the paths in volatile. Of a form "$.name" is a field; a body that is
 neither JSON nor a form is a text without places. Where different events may have equal bytes and no id, period says for
-how many seconds what looks alike is the same event.
+how many seconds what looks alike is the same event. Of a batch items is the place of the list, "$" or "$.events": each
+element is an event, and the places, the fingerprint and the paths in volatile are an element's. methods, ["POST"] by
+default, lists by which of POST, PUT and PATCH the sender delivers.
 
 challenge is for senders that ask whether there is anybody: "query:name" is sent back as text, "header:Name" as the same
 header, "$.path" as JSON with the same path. A body is such a question if it has a text there and no id (with a
 fingerprint: and nothing else). Anybody but a caller with a wrong secret gets that answer; it says nothing that was not
-asked.
+asked. With "head" a HEAD request is answered 200, with "get" one by GET or HEAD, for senders that take any success.
 
 Nothing but the secret is proven: whoever has seen one delivery can send others. What can sign, should.
 
@@ -36,16 +38,15 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     scheme = declared.token_scheme(given)
     left_out = declared.volatile(given, "volatile")
     changing = (*left_out, scheme.field) if scheme.field else left_out
-    id_at = declared.id_place(
-        given, "id", kit.data_digest(*changing)
-    )  # of what was read, so that a form loses its token too
-    events = kit.one_event(
-        id=id_at,
-        type=declared.place(given, "type"),
-        account=declared.place_or_none(given, "account"),
-        occurred_at=declared.place_or_none(given, "occurred_at"),
-        read=kit.any_body,
-    )
+    # Of what was read, so that a form loses its token too.
+    id_at = declared.id_place(given, "id", kit.data_digest(*changing))
+    items, delivered_by = given.text("items", ""), declared.methods(given)
+    places: dict[str, Any] = {
+        "id": id_at,
+        "type": declared.place(given, "type"),
+        "account": declared.place_or_none(given, "account"),
+        "occurred_at": declared.place_or_none(given, "occurred_at"),
+    }
     handshake = kit.challenge(
         given, "challenge", None if options.get("id") == "fingerprint" else id_at, scheme
     )
@@ -54,14 +55,17 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     given.done()
     return kit.by_token(
         scheme,
-        events=events,
+        events=kit.many_events(items=items, **places)
+        if items
+        else kit.one_event(read=kit.any_body, **places),
         sender=kit.Sender(
             id_is_signed=False,
             retry_horizon="whoever sends decides",
-            identity=declared.identity(given, "id", within),
+            identity=declared.identity(given, "id", within, items),
             id_period=within,
             volatile=changing,
             handshake=handshake,
+            methods=delivered_by,
         ),
         wrap=lambda sign: declared.signer_of(sign, options),
     )

@@ -51,10 +51,11 @@ class Provider(Sender):
 
     def delivery(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
         """Return what the sender would send with `body`. Raises: ValueError for an unusable secret."""
+        options = {"method": self.methods[0], **options}
         if self.deliver:
             return self.deliver(body, secret, now, **options)
         headers = self.sign(body, secret, now, **options)
-        return Delivery(options.get("method", "POST"), options.get("url", ""), headers, body)
+        return Delivery(options["method"], options.get("url", ""), headers, body)
 
     def nonce_mark(self, delivery: Delivery, event: Event) -> bytes | None:
         """Return the SHA-256 of the signed nonce; None of a sender, or a delivery, that has none."""

@@ -20,6 +20,10 @@ MAX_COPIED_HEADERS = 64 * 1024 * 1024
 """Characters of headers that one delivery may bring, since each of its events keeps them."""
 
 
+class Unproven(Rejected):
+    """A delivery does not prove its sender: what should prove it is wrong, malformed or not there."""
+
+
 class Verifier:
     """Verifies deliveries, with the keys that senders publish and the secrets that they have handed out."""
 
@@ -59,7 +63,7 @@ class Verifier:
     def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> tuple[Delivery, list[Event]]:
         """Verify a delivery; return it as it is to be kept (decrypted, if its sender encrypts), and its events.
 
-        Raises `Rejected` and `KeyUnavailable`.
+        Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
         """
         provider = source.provider
         if delivery.method == "HEAD":
@@ -83,7 +87,10 @@ class Verifier:
         def verify(secrets: Sequence[str]) -> None:
             self._key_fetcher.call_with_keys(source, source.provider.verify, delivery, secrets, now)
 
-        number = verify_and_find_secret(verify, source.secrets)
+        try:
+            number = verify_and_find_secret(verify, source.secrets)
+        except Rejected as error:
+            raise Unproven(error.reason, error.detail) from None
         if number is not None:
             self._background_writer.record_secret_use(source.name, number)
 

@@ -79,7 +79,7 @@ class Document:
         body = self.encoded()
         words = words_of(self.type, self.event_id, self.at) | signatures_of(body, secret)
         besides = envelope(self.provider.name, self.body, words) | dict(self.headers)
-        said = SignOptions(event_id=self.event_id, type=self.type, url=url, method="POST", headers=besides)
+        said = SignOptions(event_id=self.event_id, type=self.type, url=url, headers=besides)
         made = self.provider.delivery(body, secret, now, **said)
         return replace(made, headers={**besides, **made.headers, **self.headers})
 

@@ -73,8 +73,8 @@ class AsgiEndpoint:
 class _AsgiRequest:
     """A request of an ASGI server (`receiver.web.request.Request`).
 
-    A header that was sent several times is joined as gunicorn does it, and of several Content-Types the last one counts;
-    a header with an underscore, which would become another's variable elsewhere, is left out.
+    A header that was sent several times is joined as gunicorn does it; of several Content-Types the last one counts.
+    A header with an underscore, which would become another's variable elsewhere, is left out.
     """
 
     is_bounded = True

@@ -151,7 +151,7 @@ def _content_length(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004  digits of a 64-bit number
-        raise Rejected(Reason.BAD_BODY, "Content-Length is not a number")
+        raise Rejected(Reason.BAD_HEADER, "Content-Length is not a number")
     return int(text)
 
 

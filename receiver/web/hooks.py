@@ -17,6 +17,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.verification import Unproven
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, hashed, limited, new_id, shown
@@ -37,8 +38,8 @@ _MANY = 500  # events of which it takes so long to tell, and to free them, that 
 _SHOWN_IDS = 3  # how many event ids the log line of a delivery holds
 _MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
-    Reason.MISSING_HEADER: 401,
-    Reason.BAD_HEADER: 401,
+    Reason.MISSING_HEADER: 400,
+    Reason.BAD_HEADER: 400,
     Reason.BAD_BODY: 400,
     Reason.BAD_SIGNATURE: 401,
     Reason.STALE: 401,
@@ -47,6 +48,9 @@ _STATUS = {
     Reason.NO_SECRET: 503,
     **BODY_STATUS,
 }
+_STATUS_OF_UNPROVEN = _STATUS | dict.fromkeys(
+    (Reason.MISSING_HEADER, Reason.BAD_HEADER, Reason.BAD_BODY), 401
+)
 _quoted = json.encoder.encode_basestring_ascii
 
 
@@ -142,7 +146,9 @@ def _expect_method(source: Source, method: str) -> None:
 
 def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_secret: str) -> Delivery:
     """Return a request as providers see it, without the header that every request has for its body's sake."""
-    query = request.query if request.query.isascii() else request.query.encode("latin-1").decode(errors="replace")
+    query = (
+        request.query if request.query.isascii() else request.query.encode("latin-1").decode(errors="replace")
+    )
     path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
     headers = dict(request.headers)
     headers.pop("content-length", None)
@@ -218,7 +224,7 @@ def _shown_id(delivery: Delivery, event_id: str) -> str:
 
 
 def _refuse(source: Source | None, error: Rejected, began: float, *, close: bool = False) -> Response:
-    status = _STATUS[error.reason]
+    status = (_STATUS_OF_UNPROVEN if isinstance(error, Unproven) else _STATUS)[error.reason]
     if source is not None:
         status = source.provider.statuses.get(error.reason, status)
     if log.isEnabledFor(logging.INFO):

@@ -53,6 +53,7 @@ def test_nothing_chosen_changes_nothing(tmp_path):
         ('id = ["$"]', "is not a place"),
         ('id = ["$.items[*].id"]', "names many places"),
         ('id = ["$.a", "$.a"]', "named twice"),
+        ('id = ["header:x_id"]', "header 'x_id' never arrives"),
         ('id = ["header:User-Agent"]', "says the same of every delivery"),
         ('account = "account"', "account: 'account' is not a place"),
         ('rate = "600"', 'expected a whole number (1 to 9999999999) per s, m, h or d, like "600/m"'),

@@ -25,7 +25,8 @@ NOT_HTTP = {400, 401, 404, 405, 414, 417, 431, 501}
 
 def refused(server, answer, status, code):
     """Check a refusal: the right words, in problem+json, and nothing that the sender must not learn."""
-    if not server.is_ours and (answer is None or (status, code) == (400, "bad_header")):  # or it hangs up on who still sends
+    is_theirs = answer is None or (status, code) == (400, "bad_header")  # or it hangs up on who still sends
+    if not server.is_ours and is_theirs:
         assert answer is None or answer.status in NOT_HTTP
         return
     assert (answer.status, answer.code) == (status, code)

@@ -194,7 +194,11 @@ def test_receiver_takes_deliveries_sent_in_odd_ways(server, way):
 
 WAYS_OF_PROXIES = {
     "the Content-Type twice": lambda s, body: request(
-        headers=[*head_of(s, body), ("Content-Type", "application/json"), ("content-type", "application/json")],
+        headers=[
+            *head_of(s, body),
+            ("Content-Type", "application/json"),
+            ("content-type", "application/json"),
+        ],
         body=body,
     ),
     "UTF-8 in the query": lambda s, body: request(

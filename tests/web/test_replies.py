@@ -7,7 +7,7 @@ from hookonce.providers import Delivery, Reason, Reply
 from tests.support.captured import captured, captured_as, captured_of
 from tests.support.for_each import for_each
 
-OURS = {Reason.MISSING_HEADER: 400, Reason.BAD_HEADER: 400, Reason.BAD_BODY: 400, Reason.NO_SECRET: 503}
+OURS = {Reason.NO_SECRET: 503, Reason.TOO_LARGE: 413}
 ENVELOPE = (
     '<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
     '<soapenv:Body><notificationsResponse xmlns="http://soap.sforce.com/2005/09/outbound"><Ack>true</Ack>'
@@ -31,7 +31,7 @@ WANTED = {
     "xero": (200, "text/plain; charset=utf-8", ""),
 }
 WANTED_OF_SOME = {"slack/button": (200, "text/plain; charset=utf-8", "")}
-STATUSES = {"mailgun": 406, "xero": 401, "discord": 401}
+STATUSES = {"mailgun": 406, "xero": 401}
 
 
 @cache
@@ -102,7 +102,7 @@ def test_forged_delivery_gets_the_status_its_sender_wants(name, receiver):
 
 
 @for_each(genuine)
-def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(name, receiver):
+def test_delivery_without_what_proves_it_is_401_unless_its_sender_wants_another_status(name, receiver):
     case = genuine()[name]
     bare = replace(case.delivery, url="", headers={}, body=b"{}", path_secret="")
 
@@ -110,6 +110,23 @@ def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(name, rec
 
     reason = Reason(answer.json["code"])
     assert answer.status_code == case.provider.statuses.get(reason, OURS.get(reason, 401))
+
+
+@for_each(genuine)
+def test_malformed_signature_is_401_unless_its_sender_wants_another_status(name, receiver):
+    case = genuine()[name]
+    signed = case.signed() if case.signing else case.delivery
+    malformed = replace(
+        signed,
+        url=signed.url.partition("?")[0],
+        headers={header: "invalid" for header in signed.headers if header != "content-type"},
+        body=b"invalid",
+        path_secret=signed.path_secret and "invalid",
+    )
+
+    answer = take(receiver, case, malformed)
+
+    assert answer.status_code == case.provider.statuses.get(Reason.BAD_HEADER, 401)
 
 
 def test_workflow_of_hubspot_may_come_by_get(receiver):

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit.events.fingerprint import canonical, delivery_fingerprint, fingerprint
 from hookonce.providers.kit.reading import json_paths
+from hookonce.providers.kit.reading.bodies import header_name
 
 _MAX_PARAMETERS: Final = 100
 
@@ -58,8 +59,8 @@ def extractor(place: Place) -> Extractor:
 
 
 def header(*names: str) -> Extractor:
-    """The first of these headers that was sent."""
-    lower = tuple(name.lower() for name in names)
+    """The first of these headers that was sent. Raises: ValueError for a name that never arrives."""
+    lower = tuple(map(header_name, names))
 
     def get(view: EventView) -> object:
         sent: Mapping[str, str] = view.delivery.headers

@@ -270,6 +270,16 @@ def header_of(headers: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, 
     raise Rejected(Reason.MISSING_HEADER, f"header {' or '.join(names)} is missing")
 
 
+def header_name(name: str) -> str:
+    """Return the name of a header in lower case. Raises: ValueError for a header that never arrives."""
+    if "_" in name:
+        raise ValueError(
+            f"header {name!r} never arrives, for a header with an underscore is left out by proxies and by the "
+            f"receiver; have the sender call it {name.replace('_', '-')!r}"
+        )
+    return name.lower()
+
+
 def octets(name: str, value: str) -> bytes:
     """Return the bytes of a header value, as they came over the wire (WSGI hands them over as latin-1 text).
 

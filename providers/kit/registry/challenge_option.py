@@ -1,4 +1,7 @@
-"""The option `challenge`: a sender's question whether there is anybody at the URL, and where its text goes back."""
+"""The option `challenge`: a sender's question whether there is anybody at the URL, and where its text goes back.
+
+A sender that asks by HEAD or GET, and takes any success for an answer, has no text.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -10,7 +13,8 @@ from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.registry.options import Options
 from hookonce.providers.kit.sender import Handshake
 
-_EXPECTED: Final = "expected 'query:name', 'header:Name' or '$.path'"
+_EXPECTED: Final = "expected 'head', 'get', 'query:name', 'header:Name' or '$.path'"
+_ASKED_BY: Final = {"head": ("HEAD",), "get": ("GET", "HEAD")}
 _MAX_LENGTH: Final = 1000
 _Answer = Callable[[Delivery], Reply | None]
 
@@ -22,7 +26,9 @@ class Authentic(Protocol):
         """Raises: Rejected."""
 
 
-def challenge(given: Options, name: str, event_id: Extractor | None, scheme: Authentic) -> Handshake | None:
+def challenge(
+    given: Options, name: str, event_id: Extractor | None, scheme: Authentic | None
+) -> Handshake | None:
     """Return the handshake that the option tells, None if it is not given.
 
     A body that has an `event_id` is an event, whatever else is in it; without such a place only a body that
@@ -37,9 +43,12 @@ def _answer(given: Options, name: str, event_id: Extractor | None) -> _Answer | 
     if not where:
         return None
     kind, _, rest = where.partition(":")
+    if where in _ASKED_BY:
+        return lambda delivery: Reply() if delivery.method in _ASKED_BY[where] else None
     if kind == "query" and rest:
         return lambda delivery: echo(query_parameter(delivery, rest))
     if kind == "header" and rest:
+        given.arriving(name, rest)
         return lambda delivery: echo_header(delivery, rest)
     try:
         steps = json_paths.parse(where)
@@ -51,10 +60,11 @@ def _answer(given: Options, name: str, event_id: Extractor | None) -> _Answer | 
     return lambda delivery: _from_body(delivery, steps, event_id)
 
 
-def _unless_forged(scheme: Authentic, answer: _Answer) -> Handshake:
+def _unless_forged(scheme: Authentic | None, answer: _Answer) -> Handshake:
     def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
         try:
-            scheme.authentic(delivery, secrets)
+            if scheme:
+                scheme.authentic(delivery, secrets)
         except Rejected as error:
             if error.reason == Reason.BAD_SIGNATURE:
                 return None

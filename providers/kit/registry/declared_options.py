@@ -91,6 +91,7 @@ def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
         "occurred_at": place_or_none(given, "occurred_at"),
     }
     told = str(given.take("id"))
+    delivered_by = methods(given)
     handshake = challenge(given, "challenge", None if told == "fingerprint" else id_at, scheme)
     expect_ids_that_differ(given, "id", within)
     given.done()
@@ -107,6 +108,7 @@ def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
             id_period=within,
             volatile=left_out,
             handshake=handshake,
+            methods=delivered_by,
         ),
     )
 
@@ -140,6 +142,8 @@ def _places_of_signature(given: Options) -> dict[str, Any]:
     if not all(isinstance(name, str) and name for name in names):
         given.mistakes.append(f"header is {header!r}, expected a header's name or a list of names")
         names = ["?"]
+    for name in names:
+        given.arriving("header", name)
     if not names and not query:
         given.mistakes.append("header is required, or query for a signature in the URL")
         names = ["?"]
@@ -201,9 +205,9 @@ def place_or_none(given: Options, name: str, expected: str = _EXPECTED) -> Extra
     if value is None:
         return None
     kind, _, rest = str(value).partition(":")
-    if kind in _PLACES and rest:
-        return _PLACES[kind](rest)
     try:
+        if kind in _PLACES and rest:
+            return _PLACES[kind](rest)
         if isinstance(value, str) and value.startswith("$"):
             return field(value)
         given.mistakes.append(f"{name} is {value!r}, {expected}")
@@ -254,6 +258,11 @@ def id_is_covered(place: str, signed: str) -> bool:
 def period(given: Options, name: str) -> timedelta | None:
     """Return the time within which what looks alike is the same event; None if not given."""
     return timedelta(seconds=given.seconds(name, 60)) if given.take(name) is not None else None
+
+
+def methods(given: Options) -> tuple[str, ...]:
+    """Return the HTTP methods by which the sender delivers, POST alone unless the option is given."""
+    return given.some_of("methods", ("POST", "PUT", "PATCH"), "POST")
 
 
 def id_place(given: Options, name: str, fingerprint: Extractor) -> Extractor:

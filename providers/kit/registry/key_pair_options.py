@@ -58,6 +58,7 @@ def jwt_scheme(given: Options) -> Jwt:
     where = given.text("in")
     kind, _, name = where.partition(":")
     header = "authorization" if where == "bearer" else name if kind == "header" else ""
+    given.arriving("in", header)
     field = where if where.startswith("$.") else ""
     if where and not (header or field or where == "body"):
         given.mistakes.append(f"in is {where!r}, {_IN_EXPECTED}")

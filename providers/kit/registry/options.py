@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
+from hookonce.providers.kit.reading.bodies import header_name
+
 _MAX_SECONDS: Final = 86_400
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _Word = TypeVar("_Word", bound=str)
@@ -39,7 +41,15 @@ class Options:
         value = self.text(name, default)
         if value and not _HEADER.fullmatch(value):
             self.mistakes.append(f"{name} is {value!r}, expected a header's name")
-        return value
+        return self.arriving(name, value)
+
+    def arriving(self, name: str, header: str) -> str:
+        """Return a header's name, which is a mistake in the option `name` where such a header never arrives."""
+        try:
+            header_name(header)
+        except ValueError as error:
+            self.mistakes.append(f"{name}: {error}")
+        return header
 
     def choice(self, name: str, choices: tuple[_Word, ...]) -> _Word:
         """Return an option that is one of `choices`, the first by default."""

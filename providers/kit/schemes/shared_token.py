@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit.crypto.secret_keys import key_of, keys_of
 from hookonce.providers.kit.reading import json_paths
-from hookonce.providers.kit.reading.bodies import header_of, json_or_form, octets, parse_form
+from hookonce.providers.kit.reading.bodies import header_name, header_of, json_or_form, octets, parse_form
 from hookonce.providers.kit.schemes import path_secret
 from hookonce.providers.kit.signing.signature_in_body import json_or_empty
 from hookonce.providers.kit.signing.signed_urls import with_parameter
@@ -53,7 +53,7 @@ class Token:
     _steps: tuple[json_paths.Step, ...] = declared(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.header = self.header.lower() or ("authorization" if self.basic else "")
+        self.header = header_name(self.header) or ("authorization" if self.basic else "")
         if sum(map(bool, (self.header, self.query, self.field, self.path))) != 1:
             msg = "a token is in a header, in the query, in the path or in a field of the body; name one of them"
             raise ValueError(msg)

@@ -16,14 +16,14 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from hookonce.providers import Delivery
-from hookonce.providers.kit.reading.bodies import form_pairs, header_of, octets
+from hookonce.providers.kit.reading.bodies import form_pairs, header_name, header_of, octets
 
 Part = Callable[[Delivery, bytes], bytes]
 """One piece of a template, literal or not."""
 Template = Callable[[Delivery, bytes], bytes]
 """From a delivery and its signed time (as sent) to the signed bytes."""
 
-_HOLE: Final = re.compile(r"\{\{|\}\}|\{([a-z0-9]+)(?::([A-Za-z0-9-]+))?\}")
+_HOLE: Final = re.compile(r"\{\{|\}\}|\{([a-z0-9]+)(?::([A-Za-z0-9_-]+))?\}")
 _PARTS: Final[dict[str, Part]] = {
     "body": lambda delivery, _: delivery.body,
     "timestamp": lambda _, timestamp: timestamp,
@@ -45,7 +45,7 @@ _KNOWN: Final = "{body}, {sha256}, {params}, {timestamp}, {url}, {path}, {method
 def template(text: str) -> Template:
     """Compile `text`. The result raises Rejected(missing_header) for a `{header:…}` that was not sent.
 
-    Raises: ValueError naming the hole that has no meaning.
+    Raises: ValueError naming the hole that has no meaning, or a header that never arrives.
     """
     if text == "{body}":
         return _PARTS["body"]
@@ -76,7 +76,7 @@ def _part(hole: re.Match[str]) -> Part:
     if name is None:
         return _literal(hole[0][0], escaped=True)
     if name == "header" and header:
-        return _header(header.lower())
+        return _header(header_name(header))
     if name in _PARTS and not header:
         return _PARTS[name]
     if name in _HASHES and (header or "hex") in _SPELLED:

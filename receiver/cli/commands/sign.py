@@ -51,7 +51,7 @@ def sign(  # noqa: PLR0913, PLR0917  its options
         where = "set one for the source" if source else "name it with --secret env:NAME"
         raise click.ClickException(f"there is no secret to sign with; {where}")
     target = url or f"{local_sources.base_url(settings)}/hooks/{signer.name}"
-    said: SignOptions = {"url": target, "method": "POST"}
+    said: SignOptions = {"url": target}
     if event_id is not None:
         said["event_id"] = event_id
     if kind is not None:

@@ -265,7 +265,8 @@ def _signed(sample: SampleDelivery, secret: str, now: datetime) -> Delivery:
 def _answer(session: requests.Session, sample: SampleDelivery, delivery: Delivery) -> Answer:
     target = urlsplit(sample.target)._replace(query=urlsplit(delivery.url).query)  # it may hold the signature
     try:
-        response = session.post(
+        response = session.request(
+            delivery.method,
             local_sources.addressed(target.geturl(), delivery),
             data=delivery.body,
             headers={"user-agent": "hookonce-trigger", **delivery.headers},

@@ -20,7 +20,10 @@ SECRET = "token-of-tests-0123456789"
         (PARTNER | {"id": "id"}, ["id is 'id', expected '$.path'"]),
         (PARTNER | {"volatile": ["a"]}, ["'a' is not a path"]),
         (PARTNER | {"period": 0}, ["period is 0, expected whole seconds"]),
-        (PARTNER | {"challenge": "cookie:x"}, ["challenge is 'cookie:x', expected 'query:name'"]),
+        (
+            PARTNER | {"challenge": "cookie:x"},
+            ["challenge is 'cookie:x', expected 'head', 'get', 'query:name'"],
+        ),
         (PARTNER | {"challenge": "$.a[0]"}, ["challenge is '$.a[0]', expected"]),
     ],
 )
