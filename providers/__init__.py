@@ -84,10 +84,10 @@ class Event:
     """One thing that happened. `id` is the sender's, the same on every redelivery.
 
     `data` is the parsed payload, `account` the sender's tenant, `occurred_at` aware UTC;
-    `raw` is set for an element of a batch only: its own bytes. `former_ids`: a delivery that was stored under one of
-    these within the sender's retry horizon was this event too, because its id was made otherwise in an earlier
-    release, or is another for a retry that follows at once. `is_undated`: another event may have this id as well, so
-    the time of receipt counts too; None where that is so of all the sender's events, or of none (`Sender.id_period`).
+    `raw` is set for an element of a batch only: its own bytes. `retry_ids`: another attempt to deliver this event may
+    have one of these ids, of a sender that signs each attempt anew (`Attempts`), or of a source whose operator chose
+    other ids between the attempts. `is_undated`: another event may have this id as well, so the time of receipt counts
+    too; None where that is so of all the sender's events, or of none (`Sender.id_period`).
     """
 
     id: str
@@ -96,7 +96,7 @@ class Event:
     account: str | None = None
     occurred_at: datetime | None = None
     raw: bytes | None = None
-    former_ids: tuple[str, ...] = ()
+    retry_ids: tuple[str, ...] = ()
     is_undated: bool | None = None
 
 

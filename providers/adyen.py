@@ -39,7 +39,6 @@ _payments = kit.many_events(
         _payment,
         kit.digest("$"),
     ),
-    former=(_payment,),
     type="$.eventCode",
     account="$.merchantAccountCode",
     occurred_at="$.eventDate",
@@ -63,14 +62,6 @@ _others = kit.one_event(
         kit.join(_id, _type, _time, _number),
         kit.join(_id, _type, _time, kit.data_digest()),
         kit.join(_id, _type, kit.data_digest()),
-    ),
-    former=(
-        kit.first(
-            kit.join(_type, "$.eventId"),
-            kit.when_matches(_type, r".*\.created", _id),
-            kit.join(_id, _type, _time),
-            kit.join(_id, _type),
-        ),
     ),
     type=kit.or_unknown(_type),
     account=kit.first("$.data.balancePlatform", "$.data.merchantId", "$.data.companyId"),

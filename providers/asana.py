@@ -22,7 +22,6 @@ _event = (
 events = kit.many_events(
     items="$.events",
     id=kit.digest(*_event, "$.resource.resource_type"),
-    former=(kit.digest(*_event),),
     type=kit.first(kit.join("$.resource.resource_type", "$.action", by="."), "$.action"),
     occurred_at="$.created_at",
 )

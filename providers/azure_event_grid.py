@@ -19,7 +19,6 @@ _VALIDATION: Final = "Microsoft.EventGrid.SubscriptionValidationEvent"
 events = kit.many_events(
     items="$",
     id=kit.first(kit.scoped("$.topic", "$.id"), "$.id", kit.data_digest()),
-    former=(kit.join("$.topic", "$.id"),),
     type=kit.or_unknown("$.eventType"),
     account="$.topic",
     occurred_at="$.eventTime",

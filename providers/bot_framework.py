@@ -47,7 +47,6 @@ events = kit.one_event(
         kit.when_matches(kit.first(_kind, kit.fixed("message")), "message", _activity),
         kit.join(_activity, _kind, kit.body_digest()),
     ),
-    former=(kit.join(_conversation, "$.id"),),
     type=kit.or_unknown(_kind),
     account=_conversation,
     occurred_at="$.timestamp",

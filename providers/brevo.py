@@ -30,7 +30,6 @@ events = kit.many_events(
         kit.join(*_known),
         kit.data_digest(),
     ),
-    former=(kit.join(*_known, _link), kit.join(*_known)),
     type=kit.or_unknown(_event),
     occurred_at=_at,
 )

@@ -44,7 +44,6 @@ events = kit.one_event(
     id=kit.first(_state_of("job", _job), _job, _state_of("build", _build), _build),
     undated=kit.body_digest(),
     attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(1)),
-    former=(_job, _build, kit.body_digest()),
     type=kit.or_unknown("$.event", "header x-buildkite-event"),
     account="$.pipeline.id",
 )

@@ -13,7 +13,6 @@ sign = kit.signer(scheme.sign, event_id="x-chargify-webhook-id", content=kit.FOR
 _unsigned = kit.header("x-chargify-webhook-id")
 events = kit.one_event(
     id=kit.or_body("$.id", _unsigned),
-    former=(_unsigned,),
     type=kit.or_unknown("$.event"),
     account="$['payload[site][subdomain]']",
     read=kit.form_body,

@@ -20,14 +20,12 @@ sign = kit.signer(_header.sign)
 _structured = kit.many_events(
     items="$",
     id=kit.scoped("$.source", "$.id"),
-    former=(kit.join("$.source", "$.id"),),
     type="$.type",
     account="$.source",
     occurred_at="$.time",
 )
 _binary = kit.one_event(
     id=kit.scoped("header ce-source", "header ce-id"),
-    former=(kit.join("header ce-source", "header ce-id"),),
     type="header ce-type",
     account="header ce-source",
     occurred_at=kit.first("header ce-time"),

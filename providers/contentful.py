@@ -44,13 +44,6 @@ events = kit.one_event(
         kit.when_matches(_environment, "(?!master$).+", kit.join(_topic, _environment, _entry, _version)),
         kit.join(_topic, _entry, _version),
     ),
-    former=(
-        kit.first(
-            kit.Extractor(_key, "the signed key"),
-            kit.join(_topic, _entry, _number),
-            kit.join(_topic, _entry, _time),
-        ),
-    ),
     type=_topic,
     account="$.sys.space.sys.id",
     occurred_at=_time,

@@ -13,7 +13,6 @@ _COUNTED = ("$.retries",)
 scheme = kit.Token(field="$.passcode")
 events = kit.one_event(
     id=kit.data_digest("$.passcode", *_COUNTED),
-    former=(kit.data_digest("$.passcode"),),
     type=kit.or_unknown("$.event_type"),
     account="$.webhook_id",
     occurred_at="$.timestamp",
@@ -24,6 +23,5 @@ sender = kit.Sender(
     retry_horizon=kit.hours(5),
     identity=kit.told_apart_by("$.webhook_id + $.event_type + $.timestamp", new_on_retry=_COUNTED),
     volatile=_COUNTED,
-    former_volatile=(),
     setup_url="https://developers.figma.com/docs/rest-api/webhooks/",
 )

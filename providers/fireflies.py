@@ -12,7 +12,6 @@ from hookonce.providers import kit
 _second = kit.join("$.meeting_id", "$.event")
 events = kit.one_event(
     id=kit.or_body(kit.join("$.meetingId", "$.eventType"), kit.join(_second, "$.timestamp")),
-    former=(_second,),
     type=kit.or_unknown("$.eventType", "$.event"),
     occurred_at="$.timestamp",
 )

@@ -19,7 +19,6 @@ from hookonce.providers import kit
 _ticket = "$.freshdesk_webhook"
 events = kit.one_event(
     id=kit.join(kit.fixed("ticket"), kit.body_digest()),
-    former=(kit.body_digest(),),
     type=kit.first(kit.field(f"{_ticket}.triggered_event"), kit.fixed("ticket")),
     account=kit.field(f"{_ticket}.ticket_url"),
     read=kit.any_body,
@@ -29,7 +28,6 @@ _SENDER: Final = kit.Sender(
     retry_horizon=timedelta(days=1),
     identity=kit.told_apart_by("receipt"),
     id_period=timedelta(minutes=1),
-    former_id_period=timedelta(hours=1),
     setup_url="https://support.freshdesk.com/support/solutions/articles/132589-using-webhooks-in-automation-rules",
 )
 

@@ -38,7 +38,6 @@ def _events(*, reminders: bool) -> kit.one_event:
         type=kit.or_unknown("$.status"),
         account="$.orgId",
         occurred_at="$.alerts[0].startsAt",
-        former=(_known,) if reminders else (),
         read=kit.any_body_or_none,
     )
 

@@ -28,7 +28,6 @@ events = kit.one_event(
         _known,
     ),
     undated=kit.digest(_event, "$"),
-    former=(kit.when_matches(_event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", _known),),
     type=_event,
     account="$.mailboxId",
     occurred_at=_changed,

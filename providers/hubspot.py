@@ -104,7 +104,7 @@ class HubSpot:
             return _batch(delivery)
         known_by = sha256(delivery.url.encode("utf-8", "surrogatepass")).hexdigest()
         said = kit.parse_form(delivery.url.partition("?")[2])
-        return [Event(known_by, "workflow", said, former_ids=(known_by,), is_undated=True)]
+        return [Event(known_by, "workflow", said, is_undated=True)]
 
     def _hash(
         self,

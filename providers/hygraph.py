@@ -38,7 +38,6 @@ scheme = kit.Hmac(
 events = kit.one_event(
     id=kit.body_digest(),
     attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(1)),
-    former=(kit.body_digest(),),
     type=kit.or_unknown("$.operation"),
 )
 

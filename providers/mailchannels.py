@@ -20,11 +20,9 @@ sign = kit.signature_in_body.sign  # no signature: `deliver` makes it, once the 
 _TIME: Final = kit.Timestamp(key="created")
 _KEY: Final = "https://api.mailchannels.net/tx/v1/webhook/public-key?id="
 _HANDLE: Final = "customer_handle"
-_FORMER: Final = ("$.request_id", "$.smtp_id", "$.event", "$.timestamp", "$.recipients", "$.email")
 events = kit.many_events(
     items="$",
     id=kit.data_digest(),
-    former=(kit.digest(*map(kit.field, _FORMER)),),
     type="$.event",
     account="$.customer_handle",
     occurred_at="$.timestamp",

@@ -17,7 +17,6 @@ events = kit.one_event(
         kit.when_matches(_type, r"activity\..+", "$.data.id"),
         kit.join(_type, "$.data.id", "$.created_at"),
     ),
-    former=(kit.when_matches(_type, r"activity\..+_unique", "$.data.id"),),
     type=kit.or_unknown(_type),
     account="$.domain_id",
     occurred_at=kit.first("$.data.created_at", "$.created_at"),

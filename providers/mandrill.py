@@ -32,7 +32,6 @@ events = kit.many_events(
         _happened,
         kit.digest("$"),
     ),
-    former=(_happened,),
     type=kit.first("$.event", "$.type"),
     occurred_at="$.ts",
 )

@@ -24,7 +24,6 @@ events = kit.one_event(
         kit.join(_message, "$.type"),
         _id,
     ),
-    former=(kit.join(_message, "$.message.status"),),
     type=kit.first("$.type", _status, kit.fixed("message")),
     occurred_at=kit.first("$.message.updatedDatetime", "$.statusDatetime", "$.createdDatetime"),
     read=kit.json_or_form,

@@ -17,7 +17,6 @@ events = kit.one_event(
         kit.when_matches(kit.first(_kind, kit.fixed("message")), "message", _activity),
         kit.join(_activity, _kind, kit.body_digest()),
     ),
-    former=("$.id",),
     type=kit.or_unknown(_kind),
     account="$.channelData.tenant.id",
     occurred_at="$.timestamp",

@@ -25,7 +25,6 @@ events = kit.one_event(
         "$.runtimeMetadata.actionUuid",
         without=_VOLATILE,
     ),
-    former=(kit.or_body(_trigger, "$.runtimeMetadata.actionUuid"),),
     type=kit.or_unknown("$.event.type", "$.type", "$.payload.blockKind"),
     account=kit.first(kit.claim("accountId"), "$.event.boardId", "$.data.account_id"),
     occurred_at="$.event.triggerTime",
@@ -54,7 +53,6 @@ sender = kit.Sender(
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.event.triggerUuid", "$.runtimeMetadata.actionUuid", "$.data.timestamp"),
     volatile=_VOLATILE,
-    former_volatile=(),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     setup_url="https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration",
 )

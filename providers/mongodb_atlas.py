@@ -14,7 +14,6 @@ sign = kit.signer(scheme.sign, type="x-mms-event", default_type="alert.open")
 _change = kit.join("$.id", "$.status", "$.updated")
 events = kit.one_event(
     id=kit.or_body(kit.join(_change, "$.lastNotified"), _change),
-    former=(_change,),
     type=kit.or_unknown("header x-mms-event", "$.eventTypeName"),
     account="$.groupId",
     occurred_at="$.updated",

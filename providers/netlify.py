@@ -28,7 +28,6 @@ events = kit.one_event(
         _known,
         "$.id",
     ),
-    former=(kit.first(_locked, _known, "$.id"),),
     type=kit.first(
         kit.when_matches(_event, _LOCKS, _event),
         "$.state",

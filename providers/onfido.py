@@ -24,7 +24,6 @@ _time = kit.first(_completed, _started, _updated, _created)
 events = kit.one_event(
     id=kit.when_matches(_time, ".+", kit.digest(*_object, *_resource)),
     undated=kit.body_digest(),
-    former=(kit.digest(*_object),),
     type=kit.or_unknown("$.payload.action"),
     occurred_at=_time,
 )

@@ -12,7 +12,6 @@ from hookonce.providers import kit
 
 events = kit.one_event(
     id=kit.or_body("$.event.id"),
-    former=("header x-webhook-id",),
     type=kit.or_unknown("$.event.event_type"),
     account="header x-webhook-subscription",
     occurred_at="$.event.occurred_at",

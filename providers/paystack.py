@@ -18,7 +18,6 @@ events = kit.one_event(
         kit.when_matches(_event, _ONCE, kit.join(_event, "$.data.reference")),
     ),
     undated=kit.body_digest(),
-    former=(kit.when_matches(_event, r"invoice\..+", kit.join(_event, "$.data.id")),),
     type=kit.or_unknown(_event),
     occurred_at=kit.first("$.data.paid_at", "$.data.created_at"),
 )

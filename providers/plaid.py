@@ -40,7 +40,6 @@ _said = kit.first(kit.join(*_kind, "$.item_id", kit.body_digest()), kit.join(*_k
 events = kit.one_event(
     id=_said,
     attempts=kit.Attempts(kit.claim("iat", header="plaid-verification"), within=kit.seconds(45)),
-    former=(_said,),
     type=kit.join(*_kind, by="."),
     account="$.item_id",
 )

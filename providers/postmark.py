@@ -20,7 +20,6 @@ events = kit.one_event(
         _known,
         kit.join(_kind, "$.MessageID"),
     ),
-    former=(kit.when_matches(_kind, "Click|Open", _known),),
     type=_kind,
     account=kit.first("$.ServerID", "$.MessageStream"),
     occurred_at=kit.first(_at, "$.Date"),

@@ -23,7 +23,6 @@ _scheme = kit.Hmac(
 )
 events = kit.one_event(
     id=kit.or_body("$.id"),
-    former=("header recurly-notification-id",),
     type=kit.or_unknown(kit.join("$.object_type", "$.event_type", by="."), "$.event_type"),
     account="$.site_id",
     occurred_at="$.event_time",

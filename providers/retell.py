@@ -21,7 +21,6 @@ def _once(view: kit.EventView) -> object:
 
 events = kit.one_event(
     id=kit.or_body(kit.join(kit.Extractor(_once, "$.event"), _about)),
-    former=(kit.join("$.event", _about),),
     type=kit.or_unknown("$.event"),
     account=kit.first("$.call.agent_id", "$.chat.agent_id"),
     occurred_at=kit.first("$.call.end_timestamp", "$.call.start_timestamp"),

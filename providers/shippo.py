@@ -20,10 +20,6 @@ _event = kit.field("$.event")
 _object = kit.field("$.data.object_id")
 events = kit.one_event(
     id=kit.or_body(kit.join(_event, _object, "$.data.object_updated")),
-    former=(
-        kit.join(_event, "$.data.tracking_number", "$.data.tracking_status.object_id"),
-        kit.join(_event, _object),
-    ),
     type=kit.or_unknown(_event),
     account="$.data.object_owner",
     occurred_at=kit.first("$.data.object_updated", "$.data.tracking_status.status_date"),

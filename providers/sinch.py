@@ -35,7 +35,6 @@ def _part(view: kit.EventView) -> object:
 _status = kit.join(kit.field(f"{_report}.message_id"), kit.field(f"{_report}.status"))
 events = kit.one_event(
     id=kit.or_body(kit.join(_status, "$.event_time"), _status, "$.message.id", "$.event.id", "$.eventId"),
-    former=(_status,),
     type=kit.first(
         "$.trigger", "$.eventType", "$.type", kit.Extractor(_part, "the part's name"), kit.fixed("callback")
     ),

@@ -28,7 +28,6 @@ _SETTINGS: Final = re.compile(r"(?:.*,)?\s*algorithm\s*=\s*(\w+)\s*(?:,.*)?")
 
 _message = kit.field("$.MessageSid")
 _call = kit.field("$.CallSid")
-_sid = kit.first(_message, _call)
 _status = kit.first("$.MessageStatus", "$.CallStatus")
 _kind = kit.first("$.EventType", kit.fixed("onMessageAdded"))
 _number = kit.field("$.SequenceNumber")
@@ -68,14 +67,6 @@ def _happened(view: kit.EventView) -> object:
 
 _status_of_call = kit.Extractor(_call_that_got_a_status, "$.CallSid")
 _token = kit.header("i-twilio-idempotency-token")
-_former = kit.or_body(
-    _token,
-    kit.join(_sid, _status, _number),
-    kit.join("$.RecordingSid", _recording),
-    kit.when_matches(_status, "in-progress", kit.body_digest()),
-    kit.join(_sid, _status),
-    kit.when_matches(_kind, "onMessageAdded", _sid),
-)
 _one = kit.one_event(
     id=kit.first(
         _token,
@@ -94,7 +85,6 @@ _one = kit.one_event(
         kit.when_matches(_kind, "onMessageAdded", _message),
         kit.data_digest(),
     ),
-    former=(_former,),
     type=kit.first(
         kit.Extractor(_happened, "what happened"),
         kit.join(kit.fixed("recording"), _recording, by="-"),

@@ -21,7 +21,6 @@ events = kit.one_event(
         ),
     ),
     undated=kit.body_digest(),
-    former=(kit.join(*_key),),
     type=kit.or_unknown(kit.join(_resource, _event, by="."), _event),
     account="$.orgId",
     occurred_at=kit.first("$.data.updated", "$.data.created"),

@@ -19,7 +19,6 @@ scheme = kit.Hmac(
 events = kit.one_event(
     id=kit.body_digest(),
     attempts=kit.Attempts(scheme.signed_at, within=kit.minutes(11)),
-    former=(kit.body_digest(),),
     type=kit.or_unknown("$.triggerType"),
     account=kit.first("$.payload.siteId", "$.site"),
     occurred_at=kit.first("$.payload.submittedAt", "$.payload.lastUpdated"),

@@ -37,7 +37,6 @@ events = kit.one_event(
     id="$.data.id",
     undated=_content,
     attempts=kit.Attempts(_signed_at, within=kit.seconds(90)),
-    former=(kit.when_matches(kit.first("$.data.id", kit.fixed("none")), "none", _content),),
     type=kit.or_unknown("$.eventType"),
     account="$.instanceId",
     occurred_at="$.data.eventTime",

@@ -23,7 +23,6 @@ events = kit.many_events(
         kit.join(_tenant, _resource, *_done),
         kit.data_digest(),
     ),
-    former=(kit.join(_tenant, _resource, *_done),),
     type=kit.or_unknown(kit.join("$.eventCategory", "$.eventType", by="."), "$.eventType"),
     account="$.tenantId",
     occurred_at="$.eventDateUtc",

@@ -21,7 +21,6 @@ sign = kit.signer(scheme.sign, event_id="x-zendesk-webhook-invocation-id")
 _unsigned = kit.header("x-zendesk-webhook-invocation-id")
 events = kit.one_event(
     id=kit.or_body(kit.when_matches("$.type", "zen:event-type:.+", "$.id"), _unsigned, "$.id"),
-    former=(_unsigned,),
     type=kit.or_unknown("$.type"),
     account=kit.first("header x-zendesk-account-id", "$.account_id"),
     occurred_at=kit.first("$.time", "header x-zendesk-webhook-signature-timestamp"),

@@ -122,8 +122,6 @@ class Sender:
     id_period: the sender has no ids and sends equal bodies for different events; the receiver makes body and time
         of receipt part of the event id: an equal body that comes again within this time (within five sixths of it,
         for certain) is the same event, a later one another
-    former_id_period, former_volatile: what an earlier release had for `id_period` and `volatile`, where that was other:
-        a delivery that it stored is known when it comes again
     methods: with which HTTP methods it delivers events; probes come by others besides
     statuses: HTTP status for a rejection, where the sender wants another than ours
     accepted: the reply to an accepted delivery, where the sender wants one: fixed, or made of the delivery
@@ -163,8 +161,6 @@ class Sender:
     tolerance: timedelta | None = None
     volatile: tuple[str, ...] = ()
     id_period: timedelta | None = None
-    former_id_period: timedelta | None = None
-    former_volatile: tuple[str, ...] | None = None
     methods: tuple[str, ...] = ("POST",)
     statuses: Mapping[Reason, int] = field(default_factory=dict)
     accepted: Reply | Accepted | None = None

@@ -278,7 +278,7 @@ class Deduplicator:
             if row.fingerprint == entry.fingerprint
             else entry._replace(fingerprint=row.fingerprint): ttls[entry]
             for entry, row in stored.items()
-            if row.former_id is None  # its own id may yet be another event's, when the former one is too old
+            if row.retry_id is None  # its own id may yet be another event's, when the retry id is too old
         }
         due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED and not row.is_put_off]
         return Unsettled(len(stored), Remembered(self._work_queue.queue, self._place, remembered), due)
@@ -356,12 +356,12 @@ def _read_place(connection: psycopg.Connection) -> WindowPlace | None:
 
 
 def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
-    """Split so that no two events of a round share an id, be it a former one, or (with unsigned ids) a body."""
+    """Split so that no two events of a round share an id, be it a retry id, or (with unsigned ids) a body."""
     rounds: list[tuple[list[NewEvent], set[object]]] = []
     for event in events:
         marks: list[object] = [event.key]
-        if event.former_ids:
-            marks += [(event.source, former.event_id) for former in event.former_ids]
+        if event.retry_ids:
+            marks += [(event.source, each.event_id) for each in event.retry_ids]
         if not event.id_is_signed:
             marks.append((event.source, event.fingerprint))
             if event.repeat_mark is not None:

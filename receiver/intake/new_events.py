@@ -7,14 +7,14 @@ from hookonce.providers import Delivery, Event
 from hookonce.providers.kit.events.declare import is_unreadable
 from hookonce.providers.kit.events.fingerprint import delivery_fingerprint, fingerprint
 from hookonce.providers.kit.provider import Provider
-from hookonce.receiver.ledger.store import FormerId, NewEvent
+from hookonce.receiver.ledger.store import NewEvent, RetryId
 from hookonce.receiver.privacy.masking import masked_url
 from hookonce.receiver.source import Source
 
 MAX_ID_BYTES = 255
 MAX_LABEL_LENGTH = 255
 _UNKNOWN_HORIZON = timedelta(days=3)
-"""For how long a former id counts of a sender that does not say when it gives up; most of those that do say less."""
+"""For how long a retry id counts of a sender that does not say when it gives up; most of those that do say less."""
 _STEPS = 6
 """Of a period of receipt: what comes again within five of them is the same event, and after six it is another."""
 _MARK = 16
@@ -55,38 +55,23 @@ def _receipt(mark: bytes, now: datetime, step: timedelta) -> str:
     return f"+{mark.hex()[:_MARK]}@{_rounded(now, step)}"
 
 
-def former_ids(
-    provider: Provider, event: Event, mark: bytes, now: datetime, body: bytes = b""
-) -> tuple[FormerId, ...]:
-    """Return what else the ledger may call an event with this `body`, and how recently such a row must have come.
+def retry_ids(provider: Provider, event: Event, mark: bytes, now: datetime) -> tuple[RetryId, ...]:
+    """Return the ids that another attempt to deliver the event may have, and how recently such an attempt came.
 
-    `mark` is its fingerprint; an earlier release may have made another.
-    Its former ids count for as long as its sender may try again. Where the time of receipt is a part of the id, so do
-    its ids of the steps before, since a retry may cross the end of one, and of those that follow: receivers' clocks
-    differ, and what was quarantined is taken in after its retry.
+    `mark` is the event's fingerprint. Its `Event.retry_ids` count for as long as its sender may try again. Where the
+    time of receipt is a part of ids, so do those of the steps before, since a retry may cross the end of one, and of
+    the steps that follow: receivers' clocks differ, and a quarantined delivery is taken in after its retry.
     """
-    before = None if provider.former_volatile is None else fingerprint(body, provider.former_volatile)
-    if not event.former_ids and before is None and provider.id_period is None:
-        return ()
     horizon = provider.retry_horizon or _UNKNOWN_HORIZON
-    former = [FormerId(ledger_id(each), horizon) for each in event.former_ids]
-    if before is not None and before != mark:
-        ids = [ledger_id(each) for each in (event.id, *event.former_ids)]
-        former += [FormerId(each, horizon, before) for each in ids]
-    if provider.former_id_period is not None and provider.former_id_period != provider.id_period:
-        step, period = provider.former_id_period / _STEPS, provider.former_id_period
-        receipts = [_receipt(mark, now - n * step, step) for n in range(_STEPS + 1)]
-        former += [FormerId(ledger_id(each + at), period) for each in event.former_ids for at in receipts]
-    if provider.id_period is not None and receipt_of(provider, event, mark, now):
-        step, period = provider.id_period / _STEPS, provider.id_period
-        near = [n for n in range(1 - _STEPS, _STEPS) if n]
-        ids = [event.id + receipt_of(provider, event, mark, now + n * step) for n in near]
-        former += [FormerId(ledger_id(each), _ANY_AGE) for each in ids]
-        minutes = [f"{event.id}@{_rounded(moment, period)}" for moment in (now, now - period)]
-        former += [
-            FormerId(ledger_id(each), period) for each in minutes
-        ]  # so it was called by earlier releases
-    return tuple(former)
+    found = [RetryId(ledger_id(each), horizon) for each in event.retry_ids]
+    if provider.id_period is None:
+        return tuple(found)
+    step = provider.id_period / _STEPS
+    own = receipt_of(provider, event, mark, now)
+    names = (event.id, *event.retry_ids) if own else event.retry_ids
+    near = [_receipt(mark, now + n * step, step) for n in range(1 - _STEPS, _STEPS)]
+    ids = dict.fromkeys(each + at for each in names for at in near)
+    return (*found, *(RetryId(ledger_id(each), _ANY_AGE) for each in ids if each != event.id + own))
 
 
 def _rounded(moment: datetime, step: timedelta) -> str:
@@ -140,5 +125,5 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         repeat_mark=provider.repeat_mark(delivery, event),
-        former_ids=former_ids(provider, event, mark, now, body),
+        retry_ids=retry_ids(provider, event, mark, now),
     )

@@ -278,7 +278,7 @@ class Intake:
             raise LedgerUnavailable("the ledger did not answer in time") from None
         for each, row in zip(new.events, rows, strict=True):
             if row.verdict in _KNOWN:
-                self.background_writer.record_redelivery(each.source, row.former_id or each.event_id)
+                self.background_writer.record_redelivery(each.source, row.retry_id or each.event_id)
             if row.verdict is Verdict.CONFLICT:
                 self.background_writer.count(Tally(Kind.CONFLICT, each.source))
                 log.warning("conflict", extra=_conflict(each, row))

@@ -5,10 +5,10 @@ receiver that dies or hangs never holds a key without its body, nor a key at all
 receivers with the same events in different order would deadlock otherwise. A concurrent twin waits on the
 unique index until the first commits, and then finds its row a duplicate (READ COMMITTED).
 
-An event may have been stored under another id (`FormerId`), which the same statement looks for. It is believed only
-where the fingerprint is equal too: two events may have had one former id. That is no unique key, so copies that know
-each other's id are stored one after the other, under a lock (`renamed_locks`); nothing else waits for it. A receiver of
-an earlier release that does not know the new id looks for nothing: docs/decisions/0034.
+Two attempts to deliver an event may differ in its id (`RetryId`), so the same statement looks for the other's. It is
+believed only where the fingerprint is equal too: two events may share a retry id. That is no unique key, so copies that
+know each other's id are stored one after the other, under a lock (`retry_locks`); no other event waits for it. When it
+does not hold: docs/decisions/0034.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,15 +42,11 @@ class Verdict(StrEnum):
     HELD = "held"
 
 
-class FormerId(NamedTuple):
-    """An id that the ledger may hold an event under already; believed of an equal fingerprint that came `within`.
-
-    fingerprint: the event's as an earlier release made it, where that is another
-    """
+class RetryId(NamedTuple):
+    """An id that another attempt to deliver an event may have; believed of an equal fingerprint that came `within`."""
 
     event_id: str
     within: timedelta
-    fingerprint: bytes | None = None
 
 
 class NewEvent(NamedTuple):
@@ -63,9 +59,8 @@ class NewEvent(NamedTuple):
     bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
     operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
-    is due so much later. `former_ids`: under these it is no new
-    event either, where it is not known under its own; for ids that change between two attempts. A field that is a
-    column says of which table; it is written by that name.
+    is due so much later. `retry_ids`: an event that is stored under one of these is this one, unless an event has its
+    own id. A field that is a column says of which table; it is written by that name.
     """
 
     source: InEvents[str]
@@ -88,7 +83,7 @@ class NewEvent(NamedTuple):
     keep_body: InEvents[bool] = True
     put_off: timedelta | None = None
     repeat_mark: bytes | None = None
-    former_ids: tuple[FormerId, ...] = ()
+    retry_ids: tuple[RetryId, ...] = ()
     hold: bool = False
 
     @property
@@ -100,14 +95,14 @@ class NewEvent(NamedTuple):
 class Stored(NamedTuple):
     """The ledger's answer for one event: its row and the fingerprint that row keeps.
 
-    former_id: the id that the row has, where it is one of the event's former ones
+    retry_id: the id that the row has, where it is one of the event's retry ids
     is_put_off: it is new, and not due yet
     """
 
     id: int
     verdict: Verdict
     fingerprint: bytes
-    former_id: str | None = None
+    retry_id: str | None = None
     is_put_off: bool = False
 
 
@@ -147,13 +142,13 @@ WITH incoming AS MATERIALIZED (
 SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
-_FORMER_TYPES = ("text", "text", "bytea", "text", "interval")
-_FORMER = f"""unnest({", ".join(f"%b::{kind}[]" for kind in _FORMER_TYPES)})
-             AS f (source, event_id, fingerprint, former_id, within)
-         JOIN hookonce.events e ON (e.source, e.event_id) = (f.source, f.former_id) AND e.fingerprint = f.fingerprint"""
-_UNLESS_FORMER = f"""WHERE NOT EXISTS (
-        SELECT FROM {_FORMER}
-        WHERE (f.source, f.event_id) = (i.source, i.event_id) AND e.received_at > now() - f.within)"""
+_RETRY_TYPES = ("text", "text", "bytea", "text", "interval")
+_RETRIED = f"""unnest({", ".join(f"%b::{kind}[]" for kind in _RETRY_TYPES)})
+             AS r (source, event_id, fingerprint, retry_id, within)
+         JOIN hookonce.events e ON (e.source, e.event_id) = (r.source, r.retry_id) AND e.fingerprint = r.fingerprint"""
+_UNLESS_RETRIED = f"""WHERE NOT EXISTS (
+        SELECT FROM {_RETRIED}
+        WHERE (r.source, r.event_id) = (i.source, i.event_id) AND e.received_at > now() - r.within)"""
 _UNREADABLE = f""", unreadable AS (
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
     SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
@@ -175,10 +170,10 @@ _MARKED = {
 
 
 @cache
-def _insert_statement(*, unless_former: bool, marked: bool, unreadable: bool) -> str:
+def _insert_statement(*, unless_retried: bool, marked: bool, unreadable: bool) -> str:
     """Return the statement that inserts a batch, with what its events need and nothing besides."""
     parts = {
-        "%s": _UNLESS_FORMER if unless_former else "",
+        "%s": _UNLESS_RETRIED if unless_retried else "",
         "%u": _UNREADABLE if unreadable else "",
         **(_MARKED if marked else dict.fromkeys(_MARKED, "")),
     }
@@ -193,10 +188,10 @@ SELECT e.source, e.event_id, e.id, e.fingerprint
 FROM unnest(%b::text[], %b::text[]) AS k (source, event_id) JOIN hookonce.events e USING (source, event_id)
 """
 
-_FIND_FORMER = f"""
-SELECT f.source, f.event_id, e.id, e.fingerprint, e.event_id
-FROM {_FORMER}
-WHERE e.received_at > now() - f.within ORDER BY e.id DESC
+_FIND_RETRIED = f"""
+SELECT r.source, r.event_id, e.id, e.fingerprint, e.event_id
+FROM {_RETRIED}
+WHERE e.received_at > now() - r.within ORDER BY e.id DESC
 """  # noqa: S608  constants
 
 _CONFLICT = """
@@ -205,9 +200,9 @@ ON CONFLICT (event, fingerprint) DO UPDATE SET deliveries = conflicts.deliveries
 """
 
 _LOCK_FINGERPRINT = "SELECT pg_advisory_xact_lock(hashtextextended(%b, 0))"
-_LOCK_RENAMED = "SELECT pg_advisory_xact_lock(1212892239, n) FROM unnest(%b::int[]) AS n"
-_RENAMED_LOCKS = 256
-"""Locks for events with former ids, so that a batch of any size takes few; PostgreSQL has room for some thousand."""
+LOCK_RETRIES = "SELECT pg_advisory_xact_lock(1212892239, n) FROM unnest(%b::int[]) AS n"
+_RETRY_LOCKS = 256
+"""Locks for events with retry ids, so that a batch of any size takes few; PostgreSQL has room for some thousand."""
 
 
 def store(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key, Stored]:
@@ -252,20 +247,14 @@ async def _insert(
     return answers
 
 
-def renamed_locks(batch: Iterable[NewEvent]) -> list[int]:
-    """Return the locks of a batch's events with former ids, in the order in which everybody takes them.
+def retry_locks(batch: Iterable[NewEvent]) -> list[int]:
+    """Return the locks of a batch's events with retry ids, in the order in which every receiver takes them.
 
-    All forms of an event's id have its fingerprint in common, and are believed of nothing else.
+    All attempts to deliver an event have its fingerprint in common, whatever its id.
     """
-    found = {
-        (event.source, fingerprint)
-        for event in batch
-        if event.former_ids
-        for fingerprint in (event.fingerprint, *(former.fingerprint for former in event.former_ids))
-        if fingerprint is not None
-    }
+    found = {(event.source, event.fingerprint) for event in batch if event.retry_ids}
     return sorted(
-        {crc32(fingerprint, crc32(source.encode())) % _RENAMED_LOCKS for source, fingerprint in found}
+        {crc32(fingerprint, crc32(source.encode())) % _RETRY_LOCKS for source, fingerprint in found}
     )
 
 
@@ -277,22 +266,22 @@ async def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent], waits
         for mark in (event.fingerprint, event.repeat_mark)
         if mark is not None
     }
-    renamed = renamed_locks(batch)
-    if guarded or renamed:
-        return await waits.ask_server(_insert_guarded, connection, batch, sorted(guarded), renamed)
+    retried = retry_locks(batch)
+    if guarded or retried:
+        return await waits.ask_server(_insert_guarded, connection, batch, sorted(guarded), retried)
     return await fetched(connection, *_insertion(batch), waits)
 
 
 def _insert_guarded(
-    connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str], renamed: Sequence[int]
+    connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str], retried: Sequence[int]
 ) -> list[Row]:
     """Insert while holding a lock per fingerprint and mark: two equal bodies at once must not both look first.
 
-    `renamed` are the locks of events that may be called otherwise; each transaction takes them first.
+    `retried` are the locks of events with retry ids; each transaction takes them first.
     """
     with connection.transaction():
-        if renamed:
-            connection.execute(_LOCK_RENAMED, [renamed])
+        if retried:
+            connection.execute(LOCK_RETRIES, [retried])
         for name in guarded:
             connection.execute(_LOCK_FINGERPRINT, [name])
         rows = connection.execute(*_insertion(batch)).fetchall()
@@ -308,17 +297,12 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
             answers |= store(connection, [event])
             continue
         row = held[event.key]
-        if row.fingerprint != event.fingerprint and row.fingerprint not in _former_fingerprints(event):
+        if row.fingerprint != event.fingerprint:
             connection.execute(_CONFLICT, [row.id, event.fingerprint, *_kept_of_conflict(event)])
             reach("conflict.recorded")
             row = row._replace(verdict=Verdict.CONFLICT)
         answers[event.key] = row
     return answers
-
-
-def _former_fingerprints(event: NewEvent) -> set[bytes | None]:
-    """Return what an earlier release may have stored under the event's own id as its fingerprint."""
-    return {each.fingerprint for each in event.former_ids if each.event_id == event.event_id}
 
 
 def _kept_of_conflict(event: NewEvent) -> tuple[str, bytes, str | None]:
@@ -327,30 +311,30 @@ def _kept_of_conflict(event: NewEvent) -> tuple[str, bytes, str | None]:
 
 
 def _held(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key, Stored]:
-    """Return the row of each event as a duplicate's, where there is one: under its own id, or under a former."""
+    """Return the row of each event as a duplicate's, where there is one: under its own id, or under a retry id."""
     keys = [event.key for event in known]
     rows = connection.execute(_FIND, [[k[0] for k in keys], [k[1] for k in keys]], prepare=True).fetchall()
     held = {
         (source, event_id): Stored(row_id, Verdict.DUPLICATE, bytes(fingerprint))
         for source, event_id, row_id, fingerprint in rows
     }
-    renamed = [event for event in known if event.former_ids and event.key not in held]
-    former = connection.execute(_FIND_FORMER, _former_columns(renamed)).fetchall() if renamed else ()
+    others = [event for event in known if event.retry_ids and event.key not in held]
+    retried = connection.execute(_FIND_RETRIED, _retry_columns(others)).fetchall() if others else ()
     return held | {
-        (source, event_id): Stored(row_id, Verdict.DUPLICATE, bytes(fingerprint), former_id)
-        for source, event_id, row_id, fingerprint, former_id in former
+        (source, event_id): Stored(row_id, Verdict.DUPLICATE, bytes(fingerprint), retry_id)
+        for source, event_id, row_id, fingerprint, retry_id in retried
     }
 
 
 def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
     """Return the statement that inserts a batch, and its parameters."""
-    former = _former_columns(batch) if any(event.former_ids for event in batch) else []
+    retried = _retry_columns(batch) if any(event.retry_ids for event in batch) else []
     statement = _insert_statement(
-        unless_former=bool(former),
+        unless_retried=bool(retried),
         marked=any(event.repeat_mark is not None for event in batch),
         unreadable=not all(event.is_readable for event in batch),
     )
-    return statement, [*_columns(batch), *former]
+    return statement, [*_columns(batch), *retried]
 
 
 def _columns(batch: Sequence[NewEvent]) -> list[object]:
@@ -359,14 +343,14 @@ def _columns(batch: Sequence[NewEvent]) -> list[object]:
     return [array(kind, columns[name]) for name, kind in _TYPES.items()]
 
 
-def _former_columns(batch: Sequence[NewEvent]) -> list[object]:
-    """Return the events' keys and fingerprints, today's or earlier ones, for each former id, with that."""
+def _retry_columns(batch: Sequence[NewEvent]) -> list[object]:
+    """Return key and fingerprint of the events for each retry id, with that."""
     found = [
-        (*event.key, former.fingerprint or event.fingerprint, former.event_id, former.within)
+        (*event.key, event.fingerprint, each.event_id, each.within)
         for event in batch
-        for former in event.former_ids
+        for each in event.retry_ids
     ]
-    return list(map(array, _FORMER_TYPES, zip(*found, strict=True)))
+    return list(map(array, _RETRY_TYPES, zip(*found, strict=True)))
 
 
 def _make_partitions(connection: psycopg.Connection) -> None:

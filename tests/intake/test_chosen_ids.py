@@ -11,6 +11,7 @@ from hookonce.providers.kit.registry import chosen_ids, load
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds, is_own, with_chosen_ids
 
 ORDER = 'id = ["$.order.id", "$.status"]'
+SCOPE = 'account = "$.shop"\nscope_ids_by_account = true'
 PARTS = st.one_of(st.text(max_size=4), st.integers(), st.booleans())
 NASTY = [
     ("a:b", "c"), ("a", "b:c"), ('a","b', "c"), ("a", 'b","c'), ("1", "x"), (1, "x"), (True, "x"), ("true", "x"),
@@ -95,16 +96,35 @@ def test_id_of_an_unsigned_header_is_none_that_can_be_trusted(open_sources):
     assert not open_sources('id = ["$.order.id", "header:X-Kind"]').source.provider.id_is_signed
 
 
-def test_retry_of_what_came_before_the_choice_is_no_new_event(open_sources):
-    before, after = open_sources(), open_sources(ORDER)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ORDER),
+        ("", SCOPE),
+        ("", f"{ORDER}\n{SCOPE}"),
+        (ORDER, f"{ORDER}\n{SCOPE}"),
+        (SCOPE, f"{ORDER}\n{SCOPE}"),
+    ],
+)
+@pytest.mark.parametrize("own", ["evt", "[evt"])
+def test_retry_of_what_came_before_the_choice_is_no_new_event(open_sources, before, after, own):
+    before, after = open_sources(before), open_sources(after)
 
-    assert before.status(order(7, "paid")) == "accepted"
-    assert after.status(order(7, "paid")) == "duplicate"
+    assert before.status(order(7, "paid", id=own)) == "accepted"
+    assert after.status(order(7, "paid", id=own)) == "duplicate"
     assert after.status(order(7, "paid", id="evt_2")) == "accepted"
 
 
+def test_id_of_before_the_choice_counts_no_longer_than_the_sender_tries(open_sources):
+    before, after = open_sources(), open_sources(ORDER)
+    before.status(order(7, "paid"))
+    before.rows("UPDATE hookonce.events SET received_at = received_at - interval '73 h' RETURNING id")
+
+    assert after.status(order(7, "paid")) == "accepted"
+
+
 def test_same_id_of_two_accounts_is_two_events(open_sources):
-    shop = open_sources('account = "$.shop"\nscope_ids_by_account = true')
+    shop = open_sources(SCOPE)
 
     answers = [shop.status(order(1, "x", shop=name)) for name in ("a", "b", "a")]
 

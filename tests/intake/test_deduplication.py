@@ -10,7 +10,7 @@ from rq.serializers import JSONSerializer
 
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.store import FormerId, Verdict
+from hookonce.receiver.ledger.store import RetryId, Verdict
 from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
@@ -250,7 +250,7 @@ def test_lanes_store_an_event_once_when_all_get_it_at_one_moment(open_deduplicat
 
 
 def across_a_period():
-    return new_event("a@14:07"), new_event("a@14:08", former_ids=(FormerId("a@14:07", timedelta(minutes=1)),))
+    return new_event("a@14:07"), new_event("a@14:08", retry_ids=(RetryId("a@14:07", timedelta(minutes=1)),))
 
 
 def test_deduplicator_finds_a_retry_across_a_period_in_the_same_batch(deduplicator):

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hookonce.providers.kit.registry.chosen_ids import ChosenIds, with_chosen_ids
 from tests.support.captured import captured_of
 
 BOUNDARY = datetime(2026, 1, 31, 14, 8, tzinfo=UTC)
 NAMES = ("dropbox", "acuity", "clickup", "ashby", "greenhouse")
-OF_EARLIER_RELEASE = "appointment.changed:77@2026-01-31T14:08:00Z"
 CASES = {"clickup": "clickup/deleted", "ashby": "ashby/ping", "greenhouse": "greenhouse/ping"}
 
 
@@ -62,10 +62,10 @@ def test_equal_body_is_another_event_a_period_away_and_no_sooner(receiver, sourc
     assert sent(receiver, source, name) == status
 
 
-def changed(receiver, source, calendar, seconds):
+def changed(receiver, source, calendar, seconds, chosen=ChosenIds()):  # noqa: B008  frozen
     """Send what Acuity says of one appointment so long after the boundary, and return how it was answered."""
     [case, *_] = [case for case in captured_of("acuity") if case.is_genuine]
-    receiver.add(source, case.provider, case.secret)
+    receiver.add(source, with_chosen_ids(case.provider, chosen), case.secret)
     receiver.now = BOUNDARY + timedelta(seconds=seconds)
     return receiver.send(source, appointment(case, calendar)).json["status"]
 
@@ -101,14 +101,12 @@ def test_what_was_quarantined_before_its_retry_is_no_second_event(receiver, sour
     assert count(receiver, source) == events
 
 
-def test_event_called_as_in_an_earlier_release_is_known(receiver, source):
-    changed(receiver, source, 1, 10)
-    receiver.query(
-        "UPDATE hookonce.events SET event_id = %s WHERE source = %s RETURNING id", OF_EARLIER_RELEASE, source
-    )
+@pytest.mark.parametrize("chosen", [ChosenIds(("$.id", "$.calendarID")), ChosenIds(is_scoped=True)])
+def test_retry_of_what_came_before_an_operator_chose_ids_is_a_duplicate(receiver, source, chosen):
+    assert changed(receiver, source, 1, 10) == "accepted"
 
-    assert changed(receiver, source, 1, 70) == "duplicate"
-    assert changed(receiver, source, 2, 70) == "accepted"
+    assert changed(receiver, source, 1, 40, chosen) == "duplicate"
+    assert changed(receiver, source, 2, 40, chosen) == "accepted"
 
 
 def appointment(case, calendar):

@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.receiver.ledger import store as ledger_store
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.store import FormerId, Verdict, store
+from hookonce.receiver.ledger.store import RetryId, Verdict, store
 from tests.support.new_event import new_event
 
 
@@ -190,48 +190,48 @@ def test_store_gives_up_on_a_lock_in_time(connection, database_url):
 MINUTE = timedelta(minutes=1)
 
 
-def renamed(body=b"{}", within=MINUTE):
-    return new_event("later", body, former_ids=(FormerId("earlier", within),))
+def retried(body=b"{}", within=MINUTE):
+    return new_event("later", body, retry_ids=(RetryId("earlier", within),))
 
 
-def test_store_knows_an_event_by_a_former_id(connection):
+def test_store_knows_an_event_by_a_retry_id(connection):
     row = store(connection, [new_event("earlier")])["stripe", "earlier"]
 
-    known = store(connection, [renamed()])["stripe", "later"]
+    known = store(connection, [retried()])["stripe", "later"]
 
-    assert known == row._replace(verdict=Verdict.DUPLICATE, former_id="earlier")
+    assert known == row._replace(verdict=Verdict.DUPLICATE, retry_id="earlier")
     assert rows(connection, "SELECT event_id FROM hookonce.event_states") == [("earlier",)]
 
 
 @pytest.mark.parametrize(
     ("other", "age"), [({}, 2 * MINUTE), ({"source": "billing"}, None), ({"event_id": "another"}, None)]
 )
-def test_store_takes_a_former_id_for_none_where_it_is(connection, other, age):
+def test_store_takes_a_retry_id_for_none_where_it_is(connection, other, age):
     store(connection, [new_event(**{"event_id": "earlier"} | other)])
     if age:
         connection.execute("UPDATE hookonce.events SET received_at = received_at - %s", [age])
 
-    assert verdicts(connection, renamed(), renamed()) == [Verdict.ACCEPTED, Verdict.DUPLICATE]
+    assert verdicts(connection, retried(), retried()) == [Verdict.ACCEPTED, Verdict.DUPLICATE]
 
 
-def test_store_prefers_an_events_own_id_to_a_former_one(connection):
+def test_store_prefers_an_events_own_id_to_a_retry_id(connection):
     own = store(connection, [new_event("later")])["stripe", "later"]
     store(connection, [new_event("earlier")])
 
-    assert store(connection, [renamed()])["stripe", "later"] == own._replace(verdict=Verdict.DUPLICATE)
+    assert store(connection, [retried()])["stripe", "later"] == own._replace(verdict=Verdict.DUPLICATE)
 
 
-def test_store_takes_another_body_for_another_event_whatever_it_was_called(connection):
+def test_store_takes_another_body_for_another_event_whatever_its_retry_id(connection):
     store(connection, [new_event("earlier", b"one")])
 
-    assert verdicts(connection, renamed(b"two")) == [Verdict.ACCEPTED]
+    assert verdicts(connection, retried(b"two")) == [Verdict.ACCEPTED]
     assert rows(connection, "SELECT event FROM hookonce.conflicts") == []
 
 
-def test_store_looks_for_former_ids_of_some_events_of_a_batch(connection):
+def test_store_looks_for_retry_ids_of_some_events_of_a_batch(connection):
     store(connection, [new_event("earlier")])
 
-    answers = store(connection, [new_event("plain"), renamed(), new_event("unsigned", id_is_signed=False)])
+    answers = store(connection, [new_event("plain"), retried(), new_event("unsigned", id_is_signed=False)])
 
     assert {key[1]: row.verdict for key, row in answers.items()} == {
         "plain": Verdict.ACCEPTED,
@@ -240,9 +240,9 @@ def test_store_looks_for_former_ids_of_some_events_of_a_batch(connection):
     }
 
 
-def test_store_holds_a_repeat_among_events_with_former_ids(connection):
-    former = (FormerId("no such", MINUTE),)
-    repeat = new_event("later", id_is_signed=False, hold_repeats=True, former_ids=former)
+def test_store_holds_a_repeat_among_events_with_retry_ids(connection):
+    others = (RetryId("no such", MINUTE),)
+    repeat = new_event("later", id_is_signed=False, hold_repeats=True, retry_ids=others)
 
     assert verdicts(connection, new_event("first", id_is_signed=False), repeat) == [
         Verdict.ACCEPTED,
@@ -250,7 +250,7 @@ def test_store_holds_a_repeat_among_events_with_former_ids(connection):
     ]
 
 
-def test_store_takes_in_what_grew_too_old_for_a_former_id_while_it_looked(connection, monkeypatch):
+def test_store_takes_in_what_grew_too_old_for_a_retry_id_while_it_looked(connection, monkeypatch):
     store(connection, [new_event("earlier")])
     insert = ledger_store._insert  # noqa: SLF001
 
@@ -262,7 +262,7 @@ def test_store_takes_in_what_grew_too_old_for_a_former_id_while_it_looked(connec
 
     monkeypatch.setattr(ledger_store, "_insert", insert_then_wait)
 
-    assert verdicts(connection, renamed()) == [Verdict.ACCEPTED]
+    assert verdicts(connection, retried()) == [Verdict.ACCEPTED]
 
 
 def test_store_finds_a_repeat_by_what_was_signed(connection):
@@ -299,12 +299,12 @@ def test_store_keeps_marks_of_sources_apart_and_none_of_signed_ids(connection):
     assert rows(connection, "SELECT count(repeat_of) FROM hookonce.event_states") == [(0,)]
 
 
-def test_store_marks_events_of_a_batch_some_of_which_have_former_ids(connection):
-    former = (FormerId("no such", timedelta(minutes=1)),)
+def test_store_marks_events_of_a_batch_some_of_which_have_retry_ids(connection):
+    others = (RetryId("no such", timedelta(minutes=1)),)
     unsigned = {"id_is_signed": False, "hold_repeats": True}
 
     store(connection, [new_event("a", b"1", repeat_mark=b"m", **unsigned), new_event("b", b"2", **unsigned)])
-    answers = verdicts(connection, new_event("c", b"3", repeat_mark=b"m", former_ids=former, **unsigned))
+    answers = verdicts(connection, new_event("c", b"3", repeat_mark=b"m", retry_ids=others, **unsigned))
 
     assert answers == [Verdict.HELD]
 

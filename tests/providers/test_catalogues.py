@@ -132,7 +132,7 @@ def verdicts(sender, id_of):
             events(sender, kind, is_retry=True),
             events(sender, kind, event_id="e-2", later=LATER),
         )
-        doubled += [] if id_of(first) in {id_of(again), *again.former_ids} else [kind]
+        doubled += [] if id_of(first) in {id_of(again), *again.retry_ids} else [kind]
         lost += [kind] if id_of(first) == id_of(changed) else []
     return lost, doubled
 

@@ -1,4 +1,4 @@
-"""Pairs of distinct events of one sender, which have two ids; the ids of before stay as former ids."""
+"""Pairs of distinct events of one sender, which have two ids."""
 
 import json
 from dataclasses import replace
@@ -144,7 +144,6 @@ def test_mandrill_tells_two_opens_of_one_second_apart():
     [one], [other] = (load("mandrill").events(form(opened(ip))) for ip in ("1.2.3.4", "1.2.3.5"))
 
     assert one.id != other.id
-    assert one.former_ids == ("m:open:1767225600",)
 
 
 def form(fields):
@@ -181,7 +180,7 @@ def test_twilio_type_is_what_one_subscribes_to(fields, kind):
         (CALL | {"Digits": "1234"}, "CA1"),
     ],
 )  # fmt: skip
-def test_twilio_ids_that_told_events_apart_are_as_they_were(fields, known):
+def test_twilio_event_is_known_by_what_it_is_about(fields, known):
     assert event_of("twilio", fields).id == known
 
 
@@ -198,7 +197,7 @@ def test_twilio_form_without_a_token_is_one_event_in_any_order():
 def test_twilio_token_is_the_id_of_whatever_it_comes_with():
     event = event_of("twilio", conference("participant-join"), i_twilio_idempotency_token="t1")
 
-    assert (event.id, event.former_ids) == ("t1", ())
+    assert event.id == "t1"
 
 
 def test_monday_attempt_that_says_so_is_the_same_event():

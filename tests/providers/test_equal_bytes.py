@@ -52,8 +52,8 @@ def signed_at(name, body, seconds):
 def test_equal_bytes_signed_later_are_another_event_and_soon_a_retry(name, body, pause, later):
     first, retry, other = (signed_at(name, body, seconds) for seconds in (0, pause, later))
 
-    assert first.id in {retry.id, *retry.former_ids}
-    assert first.id not in {other.id, *other.former_ids}
+    assert first.id in {retry.id, *retry.retry_ids}
+    assert first.id not in {other.id, *other.retry_ids}
 
 
 def click(url):
@@ -218,4 +218,4 @@ def test_attempts_without_a_signed_time_leave_the_id_as_it_is():
     [event] = events(_delivered({"type": "t"}))
 
     assert "@" not in event.id
-    assert event.former_ids == ()
+    assert event.retry_ids == ()

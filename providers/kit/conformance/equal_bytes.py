@@ -64,9 +64,9 @@ def _expect_the_same(case: Case, identity: Identity, sent: Delivery, events: lis
 
 
 def _expect_known(first: list[Event], again: list[Event], what: str) -> None:
-    """Each event of `again` is known by its id, or by a former one."""
+    """Each event of `again` is known by its id, or by that of another attempt."""
     ids = {event.id for event in first}
-    expect(all(ids & {event.id, *event.former_ids} for event in again), f"{what} is another event")
+    expect(all(ids & {event.id, *event.retry_ids} for event in again), f"{what} is another event")
 
 
 def _events(case: Case, delivery: Delivery) -> list[Event]:

@@ -39,7 +39,7 @@ class Attempts:
     within: timedelta
 
     def ids(self, event_id: str, view: EventView) -> tuple[str, ...]:
-        """Return the id with its time, then as it was at each moment of an earlier attempt."""
+        """Return the id with its time, then with each time that an earlier attempt may have been signed at."""
         moment = instant(self.signed_at.get(view))
         if moment is None:
             return (event_id,)
@@ -55,7 +55,6 @@ class Picks(NamedTuple):
     account: Extractor | None
     occurred_at: Extractor | None
     undated: Extractor | None
-    former: tuple[Extractor, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -67,7 +66,6 @@ class one_event:  # noqa: N801  reads as a declaration
     undated: the id of an event that has no `id`, where another event may have the same; the signed time counts too
         then (`attempts`), or the time of receipt (`Sender(id_period=…)`)
     attempts: what tells attempts from events, where only the signed time does; of all events if there is no `undated`
-    former: how ids were made in an earlier release; what was stored by one of them is no new event
     read: how the body is read, JSON unless said otherwise
     """
 
@@ -77,7 +75,6 @@ class one_event:  # noqa: N801  reads as a declaration
     occurred_at: Place | None = None
     undated: Place | None = None
     attempts: Attempts | None = None
-    former: tuple[Place, ...] = ()
     read: Callable[[Delivery], Any] = json_body
     picks: Picks = field(init=False, repr=False)
 
@@ -88,7 +85,6 @@ class one_event:  # noqa: N801  reads as a declaration
             _extractor_or_none(self.account),
             _extractor_or_none(self.occurred_at),
             _extractor_or_none(self.undated),
-            tuple(map(extractor, self.former)),
         )
 
     def __call__(self, delivery: Delivery) -> list[Event]:
@@ -228,11 +224,7 @@ def _event(spec: one_event, view: EventView, raw: bytes | None) -> Event:
     dated = text_or_none(picks.id, view) if picks.undated else None
     own = dated or text(picks.undated or picks.id, view)
     timed = None if dated else spec.attempts
-    event_id, *earlier = timed.ids(own, view) if timed else (own,)
-    former = [known for pick in picks.former if (known := text_or_none(pick, view)) not in {None, event_id}]
-    is_undated = picks.undated is not None and dated is None and timed is None
-    if is_undated:
-        earlier = [own]  # without the time of receipt: what it was called when all events had ids
+    event_id, *retry_ids = timed.ids(own, view) if timed else (own,)
     return Event(
         event_id,
         text(picks.type, view),
@@ -240,8 +232,8 @@ def _event(spec: one_event, view: EventView, raw: bytes | None) -> Event:
         text_or_none(picks.account, view),
         instant(picks.occurred_at.get(view)) if picks.occurred_at else None,
         raw,
-        (*earlier, *former),
-        is_undated if picks.undated else None,
+        tuple(retry_ids),
+        dated is None and timed is None if picks.undated else None,
     )
 
 

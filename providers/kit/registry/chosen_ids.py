@@ -6,6 +6,9 @@ lacks one of them keeps its sender's id. With a scope, an id counts within its a
 No two different tuples of values look the same, whatever stands in them, since they are written as JSON:
 `["7","paid"]`, and 7 is not "7". An account comes first, behind an `@`: `@["acct_1","evt_1"]`. A sender's own
 id that begins as one of these would is marked, with `[]`, which no tuple is.
+
+An operator may choose while a sender tries again. So an event is also looked for under each id that it would have had
+by fewer of these choices (`Event.retry_ids`); under an id by other places it is not.
 """
 
 import json
@@ -86,19 +89,13 @@ def _chosen(
         event = replace(event, account=text_or_none(account, view))
     values = [_value(pick.get(view)) for pick in picks]
     is_whole = bool(picks) and None not in values
-    made = _tuple(values) if is_whole else _marked(event.id)
-    if chosen.is_scoped:
-        made = "@" + _tuple([event.account, made])
-    if made == event.id:
-        return event
+    own = [event.id, *event.retry_ids]
+    unscoped = [*([_tuple(values)] if is_whole else []), *map(_marked, own)]
+    scoped = ["@" + _tuple([event.account, each]) for each in unscoped] if chosen.is_scoped else []
+    made, *retry_ids = dict.fromkeys((*scoped, *unscoped, *own))
     if is_whole:  # nothing but these values tells it from others: not the time of its receipt either
-        return replace(event, id=made, former_ids=(event.id, *event.former_ids), is_undated=False)
-    scoped = (
-        ["@" + _tuple([event.account, _marked(each)]) for each in event.former_ids]
-        if chosen.is_scoped
-        else []
-    )
-    return replace(event, id=made, former_ids=(*scoped, event.id, *event.former_ids))
+        event = replace(event, is_undated=False)
+    return replace(event, id=made, retry_ids=tuple(retry_ids))
 
 
 def _value(value: object) -> str | int | bool | None:

@@ -11,7 +11,7 @@ from hookonce.providers import Delivery, Event
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake import new_events
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.store import _LOCK_RENAMED, FormerId, Verdict, renamed_locks, store
+from hookonce.receiver.ledger.store import LOCK_RETRIES, RetryId, Verdict, retry_locks, store
 from hookonce.receiver.source import Source
 from tests.support.new_event import new_event
 from tests.support.waiting import until
@@ -50,7 +50,7 @@ def forms(number, **changes):
     body = b'{"number": %d}' % number
     names = (f"{number}@14:07", f"{number}@14:08")
     return [
-        new_event(own, body, former_ids=(FormerId(other, MINUTE),), **changes)
+        new_event(own, body, retry_ids=(RetryId(other, MINUTE),), **changes)
         for own, other in (names, names[::-1])
     ]
 
@@ -111,7 +111,7 @@ def test_retry_across_the_end_of_a_step_finds_the_first_in_either_direction(data
     assert answers == [Verdict.ACCEPTED, Verdict.DUPLICATE] * 2
 
 
-def test_event_with_former_ids_waits_for_one_of_its_locks_and_others_for_none(database_url):
+def test_event_with_retry_ids_waits_for_one_of_its_locks_and_others_for_none(database_url):
     copy, plain = forms(1)[0], new_event("plain", b"plain")
     done = []
 
@@ -123,7 +123,7 @@ def test_event_with_former_ids_waits_for_one_of_its_locks_and_others_for_none(da
         psycopg.connect(database_url) as holder,
         connections.connect(database_url) as connection,
     ):
-        holder.execute(_LOCK_RENAMED, [renamed_locks([copy])])
+        holder.execute(LOCK_RETRIES, [retry_locks([copy])])
         thread = threading.Thread(target=receive)
         thread.start()
         until(lambda: connection.execute(WAITING).fetchone()[0], 1)
@@ -133,11 +133,11 @@ def test_event_with_former_ids_waits_for_one_of_its_locks_and_others_for_none(da
         thread.join()
 
     assert done == [Verdict.ACCEPTED]
-    assert renamed_locks([plain]) == []
+    assert retry_locks([plain]) == []
 
 
 def test_locks_of_a_large_batch_are_bounded():
     batch = [copy for number in range(3000) for copy in forms(number)]
 
-    assert len(renamed_locks(batch)) <= 256
-    assert renamed_locks(batch) == sorted(set(renamed_locks(batch)))
+    assert len(retry_locks(batch)) <= 256
+    assert retry_locks(batch) == sorted(set(retry_locks(batch)))
