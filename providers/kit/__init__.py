@@ -22,10 +22,9 @@ tokens: their half of the library takes as long to import as all the rest) is im
 
 # mypy: implicit-reexport
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-from warnings import warn
+from typing import TYPE_CHECKING
 
+from hookonce import late_names
 from hookonce.providers.kit.crypto.fetched_keys import Documents, fetched, owner_of, owners_of
 from hookonce.providers.kit.crypto.secret_keys import CODECS, as_whsec, key_of, keys_of
 from hookonce.providers.kit.crypto.signature_text import speller
@@ -154,30 +153,4 @@ if TYPE_CHECKING:
     from hookonce.providers.kit.schemes.jwt import Jwt, claim
     from hookonce.providers.kit.schemes.public_key_signature import Signed
 else:
-    _LATE: Final = {
-        "crypto": ("certificates", "encrypted_body", "jws", "public_keys"),
-        "reading": ("xml_body",),
-        "registry": ("declared_options", "key_pair_options"),
-        "registry.challenge_option": ("challenge",),
-        "registry.options": ("Options", "with_options"),
-        "registry.token_sender": ("by_token", "token_sender"),
-        "schemes": ("http_message_signature", "sns"),
-        "schemes.google_oidc": ("Oidc",),
-        "schemes.jwt": ("Jwt", "claim"),
-        "schemes.public_key_signature": ("Signed",),
-    }
-    FORMER: Final = {}
-    """Names that have left the kit, each with where it is now."""
-
-    def __getattr__(name: str) -> Any:  # noqa: ANN401  a module, a class or a function
-        """Import what is named for the first time; warn of what has left the kit."""
-        place = next((module for module, names in _LATE.items() if name in names), None)
-        if place:
-            whole = import_module(f"{__name__}.{place}")
-            globals()[name] = found = getattr(whole, name, None) or import_module(f"{whole.__name__}.{name}")
-            return found
-        if name not in FORMER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        left = f"{__name__}.{FORMER[name]}"
-        warn(f"{name} is leaving the kit; take it from {left} until the next release", DeprecationWarning, 2)
-        return getattr(import_module(left), name)
+    __getattr__ = late_names.getter(__name__)

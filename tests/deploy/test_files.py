@@ -149,7 +149,7 @@ def test_wheel_holds_all_that_is_imported_or_read(tmp_path):
 
     held = set(zipfile.ZipFile(wheel).namelist())
 
-    source = {"hookonce/__init__.py", "hookonce/py.typed"}
+    source = {"hookonce/__init__.py", "hookonce/late_names.py", "hookonce/py.typed"}
     for package in ("jobs", "providers", "receiver"):
         source |= {
             f"hookonce/{path.relative_to(ROOT).as_posix()}"
