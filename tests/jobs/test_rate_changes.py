@@ -152,23 +152,6 @@ def test_worker_of_before_writes_its_rate_if_that_of_another_is_old(put_off):
     assert after.startswith("10/h@")
 
 
-def test_what_an_older_release_has_put_off_keeps_its_time(put_off):
-    put_off.connection.execute("UPDATE hookonce.limits SET schedule = NULL")
-    put_off.connection.execute("UPDATE hookonce.queue SET schedule = NULL")
-    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
-    put_off.deliver("new")
-
-    deploy(put_off, TEN_AN_HOUR).run_due()
-
-    after = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
-    assert after[:-1] == before
-    assert after[-1] > before[-1]
-    assert put_off.rows("SELECT schedule FROM hookonce.limits") == [("10/h",)]
-    put_off.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now()")
-    put_off.drains[0].run_due()
-    assert len(put_off.effects()) == 7
-
-
 def test_long_queue_has_nothing_else_looked_for_again(put_off, monkeypatch):
     monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
     monkeypatch.setattr(claimer, "RATE_CHANGE_INTERVAL", timedelta(0))

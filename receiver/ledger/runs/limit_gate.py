@@ -36,14 +36,12 @@ _LOOKED_THROUGH = 1000
 LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
 
-# A row of before there were schedules is taken for one by ours, and keeps its head and the times of its runs.
 _LOCK = """
 INSERT INTO hookonce.limits (handler, key, head, schedule)
 SELECT handler, key, now() - interval '2 days',  -- longer than any period: nothing has started
        schedule || '@' || extract(epoch FROM now())
 FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (handler, key, schedule) ORDER BY handler COLLATE "C", key
-ON CONFLICT (handler, key) DO UPDATE SET schedule =
-    coalesce(limits.schedule, split_part(excluded.schedule, '@', 1))
+ON CONFLICT (handler, key) DO UPDATE SET schedule = limits.schedule  -- locked, and returned
 RETURNING handler, key, head, schedule, now()
 """
 _SET_HEADS = """
@@ -192,7 +190,7 @@ def hold_back(
         by = given[key]
         if by.rate is not None:
             names[row] = by.name
-        if by.rate is None or not by.is_by(each.row.schedule):
+        if by.rate is None or each.row.schedule != by.name:
             slot_at = None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
@@ -281,7 +279,7 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
         left: dict[LimitKey, bool] = {}
         for handler, key, head, schedule, now in waiting:
             free = min(limits[handler] - taken.get((handler, key), 0), MAX_WAITING)
-            rate = Given.parse(schedule).rate if schedule else None
+            rate = Given.parse(schedule).rate
             times = max(math.ceil((now + AHEAD - head) / rate.interval), 1) if rate and head > now else None
             if free > 0:
                 events += _take_up(connection, (handler, key), free, times)

@@ -10,8 +10,6 @@ Only a worker that began after the row was written does so, so that the old ones
 any other after `AGREED`, for the one that wrote it may be gone. Two services with different rates take turns by that.
 A row whose times were given in the future (`limits.given_at`) is from before the database's clock was set back: its
 head is as far off as the clock was ahead, and so are the times of its runs. It is begun anew, as with another rate.
-A row that says nothing is from before there were schedules, and is taken for one by the rate of who comes first. Code
-of before knows nothing of all this: it gives times by its own rate, and these may count as the row's.
 """
 
 import logging
@@ -46,7 +44,7 @@ WITH other AS MATERIALIZED (
     WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
        OR l.given_at > now() + %(set_back)s::interval
        OR (split_part(ltrim(l.schedule, '{CHANGING}'), '@', 1) <> t.schedule
-           AND coalesce(nullif(split_part(l.schedule, '@', 2), ''), '0')::numeric
+           AND split_part(l.schedule, '@', 2)::numeric
                < greatest(%(began)s, extract(epoch FROM now() - %(agreed)s::interval)))
     ORDER BY l.handler, l.key FOR UPDATE OF l
 ), begun AS (
@@ -67,8 +65,8 @@ UPDATE hookonce.limits SET schedule = ltrim(schedule, '{CHANGING}') WHERE (handl
 # By another rate, or by the same one before it was begun anew.
 _WAS_PUT_OFF = f"""q.slot_at IS NOT NULL AND EXISTS (
     SELECT FROM unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule)
-    WHERE t.handler = q.handler AND (split_part(coalesce(q.schedule, '?'), '@', 1) <> t.schedule
-        OR q.schedule NOT IN (SELECT ltrim(schedule, '{CHANGING}') FROM hookonce.limits WHERE schedule IS NOT NULL)))"""  # noqa: S608  a constant
+    WHERE t.handler = q.handler AND (split_part(q.schedule, '@', 1) <> t.schedule
+        OR q.schedule NOT IN (SELECT ltrim(schedule, '{CHANGING}') FROM hookonce.limits)))"""  # noqa: S608  a constant
 _MAKE_DUE = "due_at = now(), slot_at = NULL, schedule = NULL"
 _CHANGE = queue_pages.change_page(_WAS_PUT_OFF, _MAKE_DUE)
 _CHANGE_SUSPECTS = queue_pages.change_suspects(_WAS_PUT_OFF, _MAKE_DUE)

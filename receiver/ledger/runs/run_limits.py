@@ -18,7 +18,6 @@ _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
 CHANGING = "~"
 """What is put before the schedule of a row of `limits` while runs are left that an older one has put off."""
-_SINCE = "@"
 _FARTHEST = timedelta(days=3650)
 """How far off a time may be: a queue of millions at one a day would come to the end of the calendar."""
 
@@ -106,7 +105,7 @@ class Given:
     """What a row of `limits` says its times are given by, whatever the rate of the worker that reads it.
 
     `name`: a `RunLimit.schedule`, and since when (`60/m@1764000000.5`), so that no time of before is one of its own;
-    the runs that it gives times have the same. Without since when: from before there were names.
+    the runs that it gives times have the same.
     """
 
     name: str
@@ -119,11 +118,7 @@ class Given:
     @property
     def rate(self) -> Rate | None:
         """The rate, if that is one."""
-        return _rate_of(self.name.partition(_SINCE)[0])
-
-    def is_by(self, schedule: str | None) -> bool:
-        """Return whether a run's time was given by this."""
-        return schedule == self.name or (schedule is None and _SINCE not in self.name)
+        return _rate_of(self.name.partition("@")[0])
 
 
 @lru_cache(maxsize=1000)
