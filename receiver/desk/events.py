@@ -133,16 +133,12 @@ class Failure(ResponseModel):
     attempt: int
     failed_at: datetime
     error: str
-    issue: IssueId | None = Field(
-        description="which issue it is of; null of failures that a version before kept"
-    )
+    issue: IssueId | None = Field(description="which issue it is of; null where the event could not be read")
     started_at: datetime | None = Field(description="when it began; null where that is not known")
     traceback: str | None = Field(
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"
     )
-    frames: Traceback | None = Field(
-        description="the same as data; null where the traceback is, and of what a version before kept"
-    )
+    frames: Traceback | None = Field(description="the same as data; null where the traceback is")
     unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
 

@@ -75,7 +75,7 @@ def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str
 
 
 def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `failures` with its `traceback` as text, and as data (`frames`) unless an older version kept it.
+    """Return a row of `failures` with its `traceback` as text, and as data (`frames`).
 
     Both are None where none was kept, or it can't be opened; then `unreadable` says why.
     """
@@ -84,9 +84,8 @@ def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[s
     content = None if kept is None else _opened(keyring, kept, key, bond)
     if isinstance(content, CannotDecrypt):
         return row | {"traceback": None, "frames": None, "unreadable": str(content)}
-    frames = content and traceback_frames.parse(content)
-    text = frames.text if frames else content and content.decode(errors="replace")
-    return row | {"traceback": text, "frames": frames or None, "unreadable": None}
+    frames = traceback_frames.parse(content) if content else None
+    return row | {"traceback": frames and frames.text, "frames": frames, "unreadable": None}
 
 
 def decrypt_rejected(keyring: Keyring, row: dict[str, Any]) -> dict[str, Any]:

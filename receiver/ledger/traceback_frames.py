@@ -1,8 +1,7 @@
 """The traceback of a failed attempt as data: what each error said, and its frames with the code they stood at.
 
 It is made once, at the failure, where it is known which files are the user's (`jobs.failures.traceback_capture`);
-commands, the API and the pages show it, each in its own way. The ledger keeps it as JSON. What a version before kept is
-text.
+commands, the API and the pages show it, each in its own way. The ledger keeps it as JSON.
 """
 
 import json
@@ -96,9 +95,7 @@ class Calls:
 
 
 def parse(kept: bytes) -> Traceback | None:
-    """Return what `Traceback.as_json` wrote; None of anything else, which is a text."""
-    if not kept.startswith(b'{"errors":'):
-        return None
+    """Return what `Traceback.as_json` wrote; None of anything else."""
     try:
         return Traceback(_errors(json.loads(kept)["errors"]))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

@@ -11,6 +11,7 @@ from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
 from hookonce.receiver.ledger.queries import events as event_queries
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.new_event import new_event
 from tests.support.outcomes import lose_events, put_into_state
@@ -72,7 +73,7 @@ def test_event_is_shown_with_runs_failures_and_other_bodies(inbox):
     (event,) = inbox.deliver("evt_1", body=b"{}")
     store.store(inbox.connection, [new_event("evt_1", b'{"other": 1}')])
     put_into_state(inbox.connection, event, runs=[("app.credit", "dead", 3)])
-    failure = [event, "app.credit", 1, 3, "boom", b"Traceback"]
+    failure = [event, "app.credit", 1, 3, "boom", Traceback((Raised("boom"),)).as_json]
     inbox.connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
         "VALUES (%s, %s, %s, %s, %s, %s)",
@@ -89,7 +90,7 @@ def test_event_is_shown_with_runs_failures_and_other_bodies(inbox):
     assert [failed[key] for key in ("attempt", "error", "traceback", "unreadable")] == [
         3,
         "boom",
-        "Traceback",
+        "boom\n",
         None,
     ]
     assert [other["bytes"] for other in shown["conflicts"]] == [12]

@@ -3,6 +3,7 @@ import base64
 import pytest
 
 from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -147,7 +148,8 @@ def test_error_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
 
 def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
     number = stored("evt_1", status="dead", runs=[("app.credit", "dead", 3)])
-    for attempt, kept in enumerate((b"Traceback\n  boom\x1b[2J\n", b"Traceback\n  boom\x1b[2J\n", None), 1):
+    raised = Traceback((Raised("LookupError: no customer\n  boom\x1b[2J"),)).as_json
+    for attempt, kept in enumerate((raised, raised, None), 1):
         ledger.execute(
             "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
             "VALUES (%s, 'app.credit', 1, %s, 'boom', %s)",
@@ -158,9 +160,11 @@ def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
     failures = hookonce("events", "show", "1", "--json").documents[0]["failures"]
 
     begin = shown.lines.index("attempt 2 of app.credit:")
-    assert shown.lines[begin + 1 :] == ["Traceback", "  boom\\x1b[2J"]
+    assert shown.lines[begin + 1 :] == ["LookupError: no customer", "  boom\\x1b[2J"]
     assert "attempt 1 of app.credit:" not in shown.lines
-    assert [failure["traceback"] for failure in failures] == ["Traceback\n  boom\x1b[2J\n"] * 2 + [None]
+    assert [failure["traceback"] for failure in failures] == [
+        "LookupError: no customer\n  boom\x1b[2J\n"
+    ] * 2 + [None]
 
 
 def test_event_shows_what_is_parked(hookonce, stored, ledger):

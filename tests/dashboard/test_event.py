@@ -50,8 +50,9 @@ def test_dead_event_shows_why_it_died(inbox, browser):
 def test_dead_event_shows_the_tracebacks_of_its_attempts(inbox, browser, settings):
     (number,) = inbox.store("evt_1")
     inbox.die(number, attempts=3)
-    for attempt, said in ((1, b"<first>"), (2, b"<last>"), (3, b"<last>")):
-        text, key = settings.keyring.encrypt(said, traceback_context(number, "shop.credit", 1, attempt))
+    for attempt, function in ((1, "<first>"), (2, "<last>"), (3, "<last>")):
+        kept = raised_in(function).as_json
+        text, key = settings.keyring.encrypt(kept, traceback_context(number, "shop.credit", 1, attempt))
         inbox.connection.execute(
             "UPDATE hookonce.failures SET traceback = %s, key_id = %s WHERE attempt = %s",
             [text, key, attempt],
@@ -59,7 +60,7 @@ def test_dead_event_shows_the_tracebacks_of_its_attempts(inbox, browser, setting
 
     page = browser.get(f"/admin/events/{number}").text
 
-    assert (page.count("&lt;last&gt;"), page.count("&lt;first&gt;"), page.count("<first>")) == (1, 1, 0)
+    assert (page.count("&lt;last&gt;"), page.count("&lt;first&gt;"), page.count("<first>")) == (2, 1, 0)
 
 
 def test_markup_in_logs_tracebacks_and_messages_stays_text(inbox, browser, settings):
@@ -130,12 +131,17 @@ def test_open_event_refreshes_until_it_has_ended(inbox, browser):
     assert "<html" not in part
 
 
+def raised_in(function):
+    """The traceback of an error in a function of the user's."""
+    return Traceback((Raised("boom", (Frame("shop.py", 1, function, is_users=True),)),))
+
+
 def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", padding=""):
     """Have an open event fail so often, each time with a traceback and a line that name the attempt."""
     keyring = settings.keyring
     for attempt in range(1, attempts + 1):
         which = number, handler, 1, attempt
-        text, key = keyring.encrypt(b"trace %d." % attempt, traceback_context(*which))
+        text, key = keyring.encrypt(raised_in(f"trace {attempt}.").as_json, traceback_context(*which))
         inbox.connection.execute(
             "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
             " VALUES (%s, %s, %s, %s, now(), 'boom', %s, %s)",

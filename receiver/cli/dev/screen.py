@@ -68,11 +68,7 @@ class Screen:
         shown = log_lines.readable(line, paint, failure["error"] if failure else None)
         if shown is not None:
             put(shown, _INDENT)
-        lines = (
-            tracebacks.lines(failure["frames"], failure["traceback"] or failure["unreadable"])
-            if failure
-            else []
-        )
+        lines = tracebacks.lines(failure["frames"], failure["unreadable"]) if failure else []
         if failed and lines:
             is_known = self._shown.get(failed.handler) == lines
             self._shown[failed.handler] = lines

@@ -106,7 +106,7 @@ def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
         yield cut(said, shutil.get_terminal_size().columns)
     shown: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
-        lines = tuple(tracebacks.lines(failure.frames, failure.traceback or failure.unreadable))
+        lines = tuple(tracebacks.lines(failure.frames, failure.unreadable))
         if lines:
             shown[lines] = failure  # the latest of those that failed alike
     for lines, failure in shown.items():

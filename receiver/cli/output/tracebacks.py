@@ -14,14 +14,14 @@ _LINES = 2
 _LINKS = {"cause": "which caused", "context": "and while that was handled", "": ""}
 
 
-def lines(frames: Traceback | None, text: str | None) -> list[str]:
+def lines(frames: Traceback | None, unreadable: str | None) -> list[str]:
     """Return the lines of a failed attempt's traceback, in colour and safe for a terminal; none where none was kept.
 
-    `text` is what a version before has kept, or why the traceback can't be opened.
+    `unreadable`: why the traceback can't be opened.
     """
     if frames:
         return [line for raised in frames.errors for line in _error(raised)]
-    return clean((text or "").rstrip(), lines=True).splitlines()
+    return [clean(unreadable)] if unreadable else []
 
 
 def _error(raised: Raised) -> Iterator[str]:

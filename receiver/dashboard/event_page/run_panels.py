@@ -51,9 +51,7 @@ class Failure:
 
     def has_code_of(self, newer: "Failure") -> bool:
         """Whether its frames, with the code, are those of a failure that is shown above it."""
-        if self.errors and newer.errors:
-            return [each.frames for each in self.errors] == [each.frames for each in newer.errors]
-        return bool(self.row["traceback"] == newer.row["traceback"])
+        return [each.frames for each in self.errors] == [each.frames for each in newer.errors]
 
     @property
     def was_killed(self) -> bool:

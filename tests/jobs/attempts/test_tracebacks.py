@@ -14,7 +14,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.store import store
-from hookonce.receiver.ledger.traceback_frames import Traceback, parse
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback, parse
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
 
@@ -326,7 +326,7 @@ def test_frames_tell_the_users_files_from_libraries_and_have_lines_of_code(inbox
 @pytest.mark.parametrize(
     "kept", [b"Traceback", b'{"errors": 7}', b'{"errors":[{"told":1}]}', b'{"errors":[', b"\xff"]
 )
-def test_what_is_no_data_of_a_traceback_is_text(kept):
+def test_what_is_no_data_of_a_traceback_is_none(kept):
     assert parse(kept) is None
 
 
@@ -354,8 +354,8 @@ def test_traceback_is_shown_for_the_newest_failures_only(inbox):
     inbox.deliver("a")
     inbox.connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
-        "SELECT 1, 'credit', 1, n, '', 'broken' FROM generate_series(1, %s) AS n",
-        [event_details.MAX_TRACEBACKS + 2],
+        "SELECT 1, 'credit', 1, n, '', %s FROM generate_series(1, %s) AS n",
+        [Traceback((Raised("broken"),)).as_json, event_details.MAX_TRACEBACKS + 2],
     )
 
-    assert kept(inbox) == [None, None] + ["broken"] * event_details.MAX_TRACEBACKS
+    assert kept(inbox) == [None, None] + ["broken\n"] * event_details.MAX_TRACEBACKS
