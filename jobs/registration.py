@@ -29,8 +29,6 @@ Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
 BatchFunction = TypeVar("BatchFunction", bound=Callable[[Any, Any], object])
 
-_FORMER_NAME = "jobs"
-"""Where `on` was in 0.1: a package that is there no more, or in a clone without that name."""
 MAX_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
@@ -235,15 +233,10 @@ def import_handlers(modules: Iterable[str]) -> Registry:
             raise
         except (Exception, SystemExit) as error:
             raise HandlerError(
-                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; {_mend(error)}"
+                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; "
+                "fix it, or take it out of [receiver] handlers"
             ) from error
     return handlers.registry
-
-
-def _mend(error: BaseException) -> str:
-    if isinstance(error, ImportError) and error.name == _FORMER_NAME:
-        return "write `from hookonce import on`, as it is since 0.2"
-    return "fix it, or take it out of [receiver] handlers"
 
 
 def _is_count(value: object) -> bool:

@@ -80,7 +80,7 @@ def wrong_about(shop, name):
 # What stands in the window for an event that never came.
 
 
-def older_receivers_word(valkey, key, known):  # noqa: ARG001
+def unmarked_word(valkey, key, known):  # noqa: ARG001
     name = key.rpartition(b":")[2][:-1].decode()
     valkey.set(key, b"accepted:" + hashlib.sha256(body_of(name)).hexdigest().encode())
 
@@ -102,7 +102,7 @@ def changed(*change):
 
 
 WRITES = {
-    "an older receiver's word": older_receivers_word,
+    "a word without a mark": unmarked_word,
     "the mark of another event": forged(lambda known: known),
     "that mark, for longer": forged(lambda known: known.replace(b":1", b":f", 1)),
     "that mark, a digit more": forged(lambda known: known + b"0"),
@@ -139,7 +139,7 @@ def test_no_entry_in_the_window_makes_an_event_vanish(open_sources, valkey, capl
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_older_receivers_word_is_what_such_a_receiver_wrote(open_sources):
+def test_unmarked_word_is_what_such_a_receiver_wrote(open_sources):
     shop = open_sources()
     shop.send(event("known"))
 

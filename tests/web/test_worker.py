@@ -1,5 +1,4 @@
 import gc
-import logging
 import os
 from types import SimpleNamespace
 
@@ -9,7 +8,6 @@ from gunicorn.config import KNOWN_SETTINGS, Config
 from hookonce.receiver.config.concurrency import processes
 from hookonce.receiver.processes import collector
 from hookonce.receiver.web import gunicorn_conf
-from hookonce.receiver.web.gevent_worker import GeventWorker
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
 from hookonce.receiver.web.worker import LoopWorker
 
@@ -90,12 +88,3 @@ def test_workers_are_told_how_many_they_are(monkeypatch):
 @pytest.mark.parametrize(("cores", "expected"), [(1, 2), (2, 2), (4, 2), (8, 4), (9, 4)])
 def test_two_processes_receive_at_least_and_half_as_many_as_cores(cores, expected):
     assert processes(cores) == expected
-
-
-def test_former_name_of_the_worker_class_starts_with_a_warning(caplog):
-    log = logging.getLogger("gunicorn.error")
-
-    with caplog.at_level(logging.WARNING, logger=log.name):
-        GeventWorker.check_config(configured(), log)
-
-    assert "is now called hookonce.receiver.web.worker.LoopWorker" in caplog.text
