@@ -15,14 +15,26 @@ from functools import cache
 import redis
 from flask import Flask, Response, request
 from rq import Queue, Worker
-from sqlalchemy import Engine, create_engine, insert, select, text
+from sqlalchemy import JSON, Engine, column, create_engine, insert, select, table, text
 
 from bench.load.deliveries import SECRET
 from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.ledger.database.tables import bodies, events, runs
 
 app = Flask("obvious")
 QUEUE = "obvious"
+EVENT = ("source", "provider", "event_id", "type", "account", "fingerprint", "id_is_signed")
+events = table("events", *map(column, ("id", "received_at", *EVENT)), schema="hookonce")
+bodies = table(
+    "bodies",
+    column("headers", JSON),
+    *map(column, ("event", "received_at", "url", "body", "is_element")),
+    schema="hookonce",
+)
+runs = table(
+    "runs",
+    *map(column, ("event", "handler", "cycle", "status", "attempts", "finished_at")),
+    schema="hookonce",
+)
 POOL = 16  # connections per process: half of the 32 clients each
 
 

@@ -1,6 +1,7 @@
 """The application that INSTALLED_APPS names."""
 
 from django.apps import AppConfig
+from django.db.models.signals import pre_migrate
 
 
 class HookonceConfig(AppConfig):  # type: ignore[misc]  # Django has no types
@@ -12,5 +13,8 @@ class HookonceConfig(AppConfig):  # type: ignore[misc]  # Django has no types
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks, and what looks at the ledger before it is migrated."""
         from hookonce.django import checks  # noqa: F401, PLC0415  whose functions register themselves
+        from hookonce.django.ledger_migration import require_released  # noqa: PLC0415  Django is ready only now
+
+        pre_migrate.connect(require_released, sender=self)

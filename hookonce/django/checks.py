@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004  Django's name
 from django.db import connections
-from django.db.utils import DatabaseError
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from hookonce.django import views
 from hookonce.django.ledger import ledger_alias
+from hookonce.django.ledger_migration import revision_in
 from hookonce.django.worker import import_webhooks, require_fitting
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import HandlerError
@@ -18,14 +19,15 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import ledger_schema
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import schema_version
-
-_FIND = "SELECT to_regclass(%s)"
-_REVISION = 'SELECT version_num FROM "{}".hookonce_version'
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 
 
 @register(Tags.database)  # type: ignore[untyped-decorator]  # Django has no types
 def schema(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """Look whether the ledger has the tables that this version needs; only where databases may be asked."""
+    """Look whether the ledger has the tables that this version needs; only where databases may be asked.
+
+    Raises `CommandError` for a ledger of an unreleased version: it ends the command, `migrate` above all, with a line.
+    """
     alias = ledger_alias()
     if (
         alias not in (databases or ())
@@ -33,15 +35,9 @@ def schema(databases: Sequence[str] | None = None, **_: object) -> list[CheckMes
         or connections[alias].vendor != "postgresql"
     ):
         return []
-    place = ledger_schema()
     try:
-        with connections[alias].cursor() as cursor:
-            cursor.execute(_FIND, [f'"{place}".hookonce_version'])
-            found = None
-            if cursor.fetchone() != (None,):
-                cursor.execute(_REVISION.format(place))
-                found = str(cursor.fetchone()[0])
-    except DatabaseError as error:
+        found = revision_in(connections[alias])
+    except (ConfigError, LedgerUnavailable, psycopg.Error) as error:
         return [
             Warning(
                 f"the ledger in DATABASES['{alias}'] can't be asked for its revision: {error}",
@@ -49,8 +45,9 @@ def schema(databases: Sequence[str] | None = None, **_: object) -> list[CheckMes
             )
         ]
     if found is None:
-        what, does = f"DATABASES['{alias}'] has no ledger in the schema {place} yet", "makes it"
-    elif found < schema_version.REVISION:
+        what = f"DATABASES['{alias}'] has no ledger in the schema {ledger_schema()} yet"
+        does = "makes it"
+    elif schema_version.is_behind(found):
         needed = schema_version.REVISION
         what = f"the ledger in DATABASES['{alias}'] is at revision {found}, and this version needs {needed}"
         does = "upgrades it"

@@ -1,13 +1,16 @@
 """The operation by which `manage.py migrate` makes and upgrades the ledger, in a schema of its own.
 
-It does what `hookonce db upgrade` does, where that is a matter of moments. A ledger whose events would have to be
-copied is left as it is, and the command named.
+It does what `hookonce db upgrade` does. Django records the names of migrations only; the revision is in the ledger,
+and is compared at each `migrate`.
 """
 
+import os
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from django.core.management.base import CommandError
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
@@ -16,24 +19,20 @@ from hookonce.django.ledger import is_of_tests, ledger_alias, require_shared, ur
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_schema, ledger_url
-from hookonce.receiver.ledger.database import migrate, upgrade_plan
+from hookonce.receiver.ledger.database import migrate, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.migrate import LedgerLocked
-
-_COMMAND = "run `hookonce db upgrade`, then migrate again"
+from hookonce.receiver.ledger.database.schema_version import UnreleasedLedger
 
 
 class UpgradeLedger(Operation):  # type: ignore[misc]  # Django has no types
-    """Bring the ledger to the tables of a revision, or of a later one: to those that the installed version needs.
+    """Bring the ledger to the tables that the installed version needs.
 
     It has a transaction of its own, on a connection of its own, so a migration with it has `atomic = False`.
     """
 
     reduces_to_sql = False
     reversible = False  # dropping the ledger loses events
-
-    def __init__(self, revision: str) -> None:
-        self.revision = revision
 
     def state_forwards(self, app_label: str, state: Any) -> None:  # noqa: ANN401  Django's
         """Change nothing: the ledger's tables are no models of Django's."""
@@ -61,36 +60,53 @@ class UpgradeLedger(Operation):  # type: ignore[misc]  # Django has no types
 
     def describe(self) -> str:
         """Say what it does."""
-        return f"Makes or upgrades hookonce's ledger, to revision {self.revision} at least"
+        return "Makes or upgrades hookonce's ledger"
 
     @property
     def migration_name_fragment(self) -> str:
         """A part of a migration's name."""
-        return f"ledger_{self.revision}"
+        return "ledger"
+
+
+def require_released(using: str, **_: object) -> None:
+    """Refuse to migrate beside a ledger of an unreleased version, also where Django has nothing to apply."""
+    if using == ledger_alias() and connections[using].vendor == "postgresql":
+        with suppress(ConfigError, LedgerUnavailable, psycopg.Error):  # the operation says so
+            revision_in(connections[using])
+
+
+def revision_in(database: BaseDatabaseWrapper) -> str | None:
+    """Return the revision of the ledger in a database, None without one.
+
+    Raises `CommandError` for a ledger of an unreleased version; `LedgerUnavailable`, `ConfigError`.
+    """
+    try:
+        return migrate.current(_url_in(database))
+    except UnreleasedLedger as error:
+        raise CommandError(str(error), returncode=os.EX_CONFIG) from None
+
+
+def _url_in(database: BaseDatabaseWrapper) -> str:
+    return with_schema(url_of(database), ledger_schema())
 
 
 def _upgrade_in(database: BaseDatabaseWrapper) -> None:
     """Make or upgrade the ledger in a database. Raises `ConfigError` where it is configured to lie elsewhere."""
-    url = with_schema(url_of(database), ledger_schema())
-    plan = upgrade_plan.plan(url)
-    if plan.revision == plan.reached and not plan.steps:
+    revision = revision_in(database)
+    if revision and not schema_version.is_behind(revision):
         return
-    if plan.takes_long:
-        steps = "; ".join(f"{step.does} (locks {step.locks})" for step in plan.steps)
-        raise CommandError(
-            f"the ledger is at revision {plan.revision}, and its upgrade takes time: {steps}. Now {_COMMAND}"
-        )
     if not is_of_tests(database):
         _require_configured(database)
     try:
-        migrate.upgrade(url)
+        migrate.upgrade(_url_in(database))
     except Exception as error:
         cause = getattr(error, "orig", error)  # of what SQLAlchemy wraps
         if not isinstance(cause, psycopg.errors.InsufficientPrivilege):
             raise
         why = str(cause).splitlines()[0]
         raise CommandError(
-            f"the ledger can't be made by this role ({why}): have one that may {_COMMAND}"
+            f"the ledger can't be made by this role ({why}): have one that may run `hookonce db upgrade`, then migrate "
+            "again"
         ) from None
 
 

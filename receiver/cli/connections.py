@@ -13,7 +13,7 @@ import psycopg
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
-from hookonce.receiver.ledger.database import connections, schema_found
+from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def _require_here() -> None:
         )
 
 
+def here() -> str:
+    """Return the URL of this machine's ledger. Raises `ConfigError` where nothing says it."""
+    _require_here()
+    return ledger_url()
+
+
 def configured() -> "Settings":
     """Read the configuration; secrets may be missing, since a command verifies nothing."""
     _require_here()
@@ -63,8 +69,7 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
 
     Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
     """
-    _require_here()
-    url = settings.database_url if settings else ledger_url()
+    url = settings.database_url if settings else here()
     if not url:
         raise ConfigError([NO_POSTGRESQL])
     try:
@@ -74,7 +79,7 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
             yield connection
     except psycopg.errors.UndefinedTable:
         with connections.connect(url) as connection:
-            schema_found.require_schema(connection)
+            schema_version.require_schema(connection)
         raise SchemaBehind(
             f"the database lacks tables, this version needs schema {REVISION}; run `hookonce db upgrade`"
         ) from None

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.database import connections, schema_found
+from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 
@@ -22,7 +22,7 @@ def require_schema(url: str) -> None:
     A newer schema is accepted: migrations only add what older code can ignore. Raises `LedgerUnavailable`.
     """
     with connections.connect(url) as connection:
-        schema_found.require_schema(connection)
+        schema_version.require_schema(connection)
 
 
 def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
@@ -75,7 +75,7 @@ class Readiness:
         try:
             if self._connection is None:
                 self._connection = connections.connect(self._url)
-            schema_found.require_schema(self._connection)
+            schema_version.require_schema(self._connection)
         except SchemaBehind:
             return "schema behind; run `hookonce db upgrade`"
         except psycopg.errors.InsufficientPrivilege:

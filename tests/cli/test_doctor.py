@@ -40,7 +40,7 @@ def test_doctor_finds_nothing_to_fail_on_a_fresh_inbox(hookonce):
             "partitions",
             "fail",
         ),
-        ("DELETE FROM hookonce.hookonce_version", "schema", "fail"),
+        ("DROP TABLE hookonce.hookonce_version", "schema", "fail"),
         ("UPDATE hookonce.queue SET due_at = now() - interval '1 hour'", "backlog", "warn"),
         ("DELETE FROM hookonce.queue", "events", "fail"),
     ],

@@ -1,13 +1,8 @@
 """Django as a home: `migrate` brings the ledger, settings need no server, `check` says what is missing."""
 
-import importlib
-from pathlib import Path
-
 import psycopg
 import pytest
 
-from hookonce.django import migrations
-from hookonce.django.ledger_migration import UpgradeLedger
 from hookonce.receiver.config.servers import NO_POSTGRESQL
 from hookonce.receiver.ledger.database import schema_version
 from tests.support.applications import SERVERS, Project, end, paid
@@ -16,6 +11,12 @@ from tests.support.waiting import until
 DEADLINE = 60
 NOWHERE = {"DATABASE_URL": "", "REDIS_URL": ""}
 EMPTY_ROLE = "newcomer_of_the_tests"
+APPLIED_BEFORE = """
+WITH gone AS (DELETE FROM django_migrations WHERE app = 'hookonce')
+INSERT INTO django_migrations (app, name, applied) SELECT 'hookonce', name, now()
+FROM unnest(ARRAY['0001_ledger', '0002_failures_started', '0003_run_logs', '0004_issues']) AS name
+"""
+"""As an unreleased version left it."""
 
 
 @pytest.fixture
@@ -37,15 +38,6 @@ def test_migrate_makes_the_ledger_and_finds_nothing_to_do_afterwards(empty):
     empty.run("manage.py", "check", "--database", "default")
 
 
-def test_last_migration_reaches_the_revision_that_this_version_needs():
-    folder = Path(migrations.__file__).parent
-    last = importlib.import_module(f"{migrations.__name__}.{max(folder.glob('0*.py')).stem}")
-
-    assert [each.revision for each in last.Migration.operations if isinstance(each, UpgradeLedger)] == [
-        schema_version.REVISION
-    ]
-
-
 def test_migrate_of_another_alias_makes_no_ledger(empty):
     (empty.directory / "elsewhere.py").write_text(
         "from project.settings import *\n"
@@ -59,20 +51,30 @@ def test_migrate_of_another_alias_makes_no_ledger(empty):
     assert ledgers(empty) == 1
 
 
-def test_large_ledger_is_left_to_the_command_that_takes_it_over(empty):
-    empty.run("manage.py", "migrate", "auth", "--verbosity", "0")
+@pytest.mark.parametrize("options", [(), ("--skip-checks",)])
+def test_migrate_refuses_a_ledger_of_an_unreleased_version_in_a_line(empty, options):
+    empty.run("manage.py", "migrate", "--verbosity", "0")
     with psycopg.connect(empty.database_url, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA hookonce")
-        connection.execute("CREATE TABLE hookonce.hookonce_version (version_num text)")
-        connection.execute("INSERT INTO hookonce.hookonce_version VALUES ('0016')")
-        connection.execute("CREATE TABLE hookonce.events (id bigint)")
-        connection.execute("CREATE TABLE hookonce.runs (id bigint)")
+        connection.execute("UPDATE hookonce.hookonce_version SET version_num = '0024'")
+        connection.execute(APPLIED_BEFORE)
 
-    done = empty.run("manage.py", "migrate", "hookonce", check=False)
+    done = empty.run("manage.py", "migrate", *options, check=False)
 
-    assert done.returncode == 1
-    assert "the ledger is at revision 0016" in done.stderr
-    assert "run `hookonce db upgrade`, then migrate again" in done.stderr
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 78
+    assert "is of an unreleased version (revision 0024, expected " in line
+    assert empty.query("SELECT version_num FROM hookonce.hookonce_version") == [("0024",)]
+
+
+def test_project_of_an_unreleased_version_whose_ledger_is_gone_gets_a_new_one(empty):
+    empty.run("manage.py", "migrate", "--verbosity", "0")
+    with psycopg.connect(empty.database_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA hookonce CASCADE")
+        connection.execute(APPLIED_BEFORE)
+
+    empty.run("manage.py", "migrate", "--verbosity", "0")
+
+    assert empty.query("SELECT version_num FROM hookonce.hookonce_version") == [(schema_version.REVISION,)]
 
 
 def test_role_that_may_create_nothing_is_told_so_in_a_line(empty):

@@ -1,4 +1,4 @@
-"""A schema of the ledger's own: beside other tables, under any name, without a search path, moved there from 0.1."""
+"""A schema of the ledger's own: beside other tables, under any name, without a search path."""
 
 import os
 import subprocess
@@ -24,38 +24,29 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.runs import due_rows, parking
 from hookonce.receiver.redis.client import connect
-from tests.support import former_ledgers
 from tests.support.in_process import Receiver
 from tests.support.inbox import Inbox
 
 SECRET = "whsec_of_the_tests"
-KILLED = 17
-KEYS_OF_BEFORE = """
-INSERT INTO public.idempotency (token, key, fingerprint, status, headers, body)
-VALUES ('1', 'answered', '', 200, '{}', 'before'), ('1', 'under way', '', NULL, NULL, NULL);
+SHAPE = """
+SELECT c.relname, c.relkind, c.reloptions, pg_get_viewdef(c.oid), pg_get_indexdef(i.indexrelid),
+       (SELECT array_agg((a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attcollation,
+                          pg_get_expr(d.adbin, d.adrelid)) ORDER BY a.attnum)
+        FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+        WHERE a.attrelid = c.oid AND a.attnum > 0),
+       (SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY 1) FROM pg_constraint k WHERE k.conrelid = c.oid)
+FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = %(place)s::regnamespace ORDER BY c.relname
 """
-OLD_TABLES = """
+TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind IN ('r', 'p') ORDER BY 1
 """
 
 
-@pytest.fixture
-def old_ledger(empty_database):
-    """The URL of a database whose ledger is at 0.1, in `public`, with two days of bodies and an event."""
-    former_ledgers.empty(with_schema(empty_database, "public"), "0003")
-    with psycopg.connect(empty_database) as connection:
-        event = (
-            "INSERT INTO public.events (source, provider, event_id, type, fingerprint, id_is_signed, status)"
-        )
-        connection.execute(f"{event} VALUES ('stripe', 'stripe', 'evt_1', 'a', '\\x00', true, 'done')")
-        connection.execute(KEYS_OF_BEFORE)
-    return empty_database
-
-
 def tables(url, place):
     with psycopg.connect(libpq_url(url)) as connection:
-        return [name for (name,) in connection.execute(OLD_TABLES, [place])]
+        return [name for (name,) in connection.execute(TABLES, [place])]
 
 
 def deliver(receiver, event_id):
@@ -128,107 +119,22 @@ def sweep_and_prune(url, redis_url):
             retention.audit(connection, "the test")
 
 
-def test_ledger_of_before_is_moved_with_its_days_and_rows(old_ledger):
-    before = tables(old_ledger, "public")
+def test_alembic_makes_the_ledger_that_is_made_without_it(empty_database):
+    migrate.upgrade(empty_database)
+    other = with_schema(empty_database, "other")
+    with connections.connect(other) as connection:
+        schema.create(connection, "other")
 
-    migrate.upgrade(old_ledger)
+    migrate.run_revisions(other, timedelta(seconds=1))
 
-    assert tables(old_ledger, "public") == []
-    assert set(before) <= set(tables(old_ledger, "hookonce"))
-    with connections.connect(old_ledger) as connection:
-        assert connection.execute("SELECT event_id FROM hookonce.events").fetchall() == [("evt_1",)]
-        assert len(partitions.days(connection)) == partitions.DAYS_AHEAD + 2
-        day = min(partitions.days(connection))
-        assert partitions.drop_day(connection, day) == partitions.DropResult.DROPPED
+    assert shape(empty_database, "other") == shape(empty_database, "hookonce")
+    assert migrate.current(other) == REVISION
 
 
-def test_keys_of_before_keep_their_answers_and_claims(old_ledger):
-    migrate.upgrade(old_ledger)
-
-    with connections.connect(old_ledger) as connection:
-        found = connection.execute(
-            "SELECT key, state, lease_until - started_at, expires_at - started_at "
-            "FROM hookonce.idempotency ORDER BY key"
-        ).fetchall()
-    assert found == [
-        ("answered", "completed", None, timedelta(days=1)),
-        ("under way", "in_progress", timedelta(minutes=1), timedelta(days=1)),
-    ]
-
-
-def test_table_of_others_that_has_a_name_of_a_newer_one_of_ours_stays(old_ledger):
-    with psycopg.connect(old_ledger) as connection:
-        connection.execute("CREATE TABLE public.ledger AS SELECT 100 AS cents")
-
-    migrate.upgrade(old_ledger)
-
-    with psycopg.connect(old_ledger) as connection:
-        assert connection.execute("SELECT cents FROM public.ledger").fetchall() == [(100,)]
-    assert tables(old_ledger, "public") == ["ledger"]
-
-
-@pytest.mark.long
-def test_move_that_is_killed_at_any_statement_leaves_the_ledger_as_it_was(old_ledger):
-    before, step = tables(old_ledger, "public"), 0
-    while True:
-        step += 1
-        child = os.fork()
-        if not child:
-            upgrade_until(old_ledger, step)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if code == 0:
-            break
-        assert code == KILLED, f"the upgrade failed by itself, before statement {step}"
-        left = tables(old_ledger, "public")
-        assert left == before or (not left and set(before) <= set(tables(old_ledger, "hookonce")))
-
-    assert step > len(before)
-    assert tables(old_ledger, "public") == []
-
-
-def upgrade_until(url, step):
-    """Upgrade in this process, which ends without ado at a statement."""
-    right, count = psycopg.Cursor.execute, 0
-
-    def execute(self, *args, **options):
-        nonlocal count
-        count += 1
-        if count == step:
-            os._exit(KILLED)
-        return right(self, *args, **options)
-
-    psycopg.Cursor.execute = execute
-    try:
-        migrate.upgrade(url)
-    except BaseException:  # noqa: BLE001  the parent looks at the ledger
-        os._exit(2)
-    os._exit(0)
-
-
-def test_process_of_before_that_still_runs_gets_an_error_and_never_stores_beside(old_ledger):
-    options = "-c search_path=public"  # a role called `hookonce` would go on in the ledger that was moved
-    with psycopg.connect(old_ledger, autocommit=True, options=options) as theirs:
-        insert = "INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status)"
-        insert += " VALUES ('a', 'a', %s, 'a', '\\x00', true, 'done')"
-        theirs.execute(insert, ["evt_2"], prepare=True)
-        migrate.upgrade(old_ledger)
-
-        with pytest.raises(psycopg.errors.UndefinedTable):
-            theirs.execute(insert, ["evt_3"], prepare=True)
-
-
-def test_two_ledgers_of_before_are_told_and_none_is_moved(old_ledger):
-    with psycopg.connect(old_ledger, autocommit=True) as connection:
-        connection.execute(
-            "CREATE SCHEMA other; CREATE TABLE other.hookonce_version AS TABLE public.hookonce_version"
-        )
-    before = tables(old_ledger, "public")
-
-    with pytest.raises(ConfigError, match="in the schemas other, public"):
-        migrate.upgrade(old_ledger)
-
-    assert tables(old_ledger, "public") == before
-    assert tables(old_ledger, "hookonce") == []
+def shape(url, place):
+    with psycopg.connect(url) as connection:
+        found = connection.execute(SHAPE, {"place": place}).fetchall()
+    return [tuple(str(each).replace(f"{place}.", "") for each in row) for row in found]
 
 
 def test_second_ledger_is_made_beside_one_of_today(empty_database):

@@ -19,7 +19,7 @@ LIVED_IN = ("gunicorn", "psycopg", "redis", "rq")
 OF_THE_WORKER = (
     *("tests/redis", "tests/web/test_worker.py", "tests/web/test_app.py", "tests/jobs/test_worker.py"),
     *("tests/jobs/slots/test_mistakes.py", "tests/processes", "tests/intake/test_deduplication.py"),
-    *("tests/ledger/test_schema_found.py", "tests/frameworks/test_flask_home.py"),
+    *("tests/ledger/test_schema_version.py", "tests/frameworks/test_flask_home.py"),
 )
 NEWEST_ONLY = "--deselect=tests/web/test_worker.py::test_worker_names_only_settings_that_gunicorn_has"
 """An older gunicorn lacks settings that our worker refuses."""

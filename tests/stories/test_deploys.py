@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from hookonce.receiver.ledger.database.schema_version import FIRST
 from tests.support.stories import reading
 from tests.support.stories.sending import depot
 from tests.support.stories.stack import Stack, running, until
@@ -25,6 +26,7 @@ HELD = "SELECT count(*) FROM hookonce.run_states WHERE token IS NOT NULL"
 RUN = "SELECT r.status, attempts FROM hookonce.run_states r JOIN hookonce.events ON id = event WHERE event_id = %s"
 LATEST = "SELECT coalesce(max(id), 0) FROM hookonce.event_states"
 UNDONE = "SELECT count(*) FROM hookonce.event_states WHERE status <> 'done' AND id > %s"
+NEWER = f"{FIRST}.99"
 PASS_TIME = "UPDATE hookonce.queue SET due_at = now() WHERE due_at > now()"
 
 
@@ -127,14 +129,14 @@ def test_workers_with_different_handlers_side_by_side_leave_nothing_undone(stack
 
 def test_old_version_goes_on_beside_a_newer_schema(stack):
     stack.query("ALTER TABLE hookonce.events ADD COLUMN from_the_future text")
-    stack.query("UPDATE hookonce.hookonce_version SET version_num = '9999'")
+    stack.query("UPDATE hookonce.hookonce_version SET version_num = %s", [NEWER])
 
     start(stack)
     stack.insist(stack.event())
     stack.rest()
     upgraded = run(stack, "db", "upgrade")
 
-    assert (upgraded.returncode, upgraded.stderr.strip()) == (0, "the schema is at 9999")
+    assert (upgraded.returncode, upgraded.stderr.strip()) == (0, f"the schema is at {NEWER}")
 
 
 def run(stack, *arguments):

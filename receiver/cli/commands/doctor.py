@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import click
 import psycopg
@@ -17,6 +18,7 @@ from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger import handshake_secrets
+from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 
@@ -43,6 +45,7 @@ def _findings() -> Iterator[Finding]:
     except ConfigError as error:
         yield from (Finding("fail", "configuration", mistake) for mistake in error.mistakes)
         return
+    _require_released(settings.database_url)
     yield from _configuration(settings)
     yield from handlers.handlers(settings)
     yield from _secrets(settings)
@@ -52,6 +55,13 @@ def _findings() -> Iterator[Finding]:
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)
+
+
+def _require_released(url: str) -> None:
+    """Raise `UnreleasedLedger` for one, of which nothing else is worth knowing; a check says what else is wrong."""
+    if url:
+        with suppress(LedgerUnavailable, psycopg.Error), connections.connect(url) as connection:
+            schema_version.found(connection)
 
 
 def _configuration(settings: Settings) -> Iterator[Finding]:

@@ -10,12 +10,9 @@
 - `flushing`: makes durable what was committed without waiting for the disk
 - `plans`: transactions on the queue, and how its statements are planned
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
-- `tables`: the tables, as SQLAlchemy Core knows them
+- `tables`: the schema of a ledger, in SQL
 - `roles`, `functions`: what each role may do where there are several, and what is done for it with the owner's rights
-- `schema_found`: what a database has instead of the schema that this code needs
-- `schema_version`: the revision this code was written for
+- `schema_version`: the revision this code was written for, and the one that a ledger has
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock
-- `former_tables`, `live_upgrade`: a ledger of before the queue, taken over in steps while it is used
-- `upgrade_plan`: what an upgrade would do
 - `lock_holders`: who is in the way of that lock
 """

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL: their timeouts, and which database they reached.
 
 `connect` gives psycopg in autocommit, every wait bounded, because a sender gives us a few seconds. SQLAlchemy's,
-for handlers and migrations, are `receiver.ledger.database.engines`'.
+for handlers, are `receiver.ledger.database.engines`'.
 
 A URL that ends in `?pgbouncer=true` leads through a pooler that gives every transaction another connection: then
 nothing is prepared and no session is changed, and the timeouts are the pooler's to set (docs/explanation/scaling.md).
@@ -56,6 +56,7 @@ def connect(
     lock: timedelta = LOCK_TIMEOUT,
     statement: timedelta = STATEMENT_TIMEOUT,
     is_planned_once: bool = False,
+    name: str = "hookonce receiver",
 ) -> psycopg.Connection:
     """Open a connection in autocommit mode whose every wait is bounded.
 
@@ -73,7 +74,7 @@ def connect(
             libpq_url(url),
             autocommit=True,
             connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
-            application_name="hookonce receiver",
+            application_name=name,
             **session(url, options),
             **KEEPALIVE,
         )

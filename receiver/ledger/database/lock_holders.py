@@ -14,7 +14,7 @@ SELECT l.pid, a.application_name, a.usename, extract(epoch FROM clock_timestamp(
        string_agg(DISTINCT c.relname, ', ' ORDER BY c.relname)
 FROM pg_locks l
 JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
-JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = ANY(%(places)s)
+JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %(place)s
 JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND l.pid IS DISTINCT FROM pg_backend_pid()
@@ -38,9 +38,9 @@ def has_autovacuum(connection: psycopg.Connection[Any], place: str) -> bool:
     return bool(row and row[0])
 
 
-def describe(connection: psycopg.Connection[Any], places: list[str], least: timedelta) -> str:
-    """Name the oldest transactions, open for longer than `least`, that hold locks on tables of these schemas."""
-    values = {"places": places, "least": least, "most": MOST_NAMED}
+def describe(connection: psycopg.Connection[Any], place: str, least: timedelta) -> str:
+    """Name the oldest transactions, open for longer than `least`, that hold locks on tables of a schema."""
+    values = {"place": place, "least": least, "most": MOST_NAMED}
     found = [_described(*row) for row in connection.execute(_HOLDERS, values)]
     return "; ".join(found) or "a session that is not to be seen (pg_prepared_xacts shows some)"
 

@@ -1,568 +1,504 @@
-"""The tables, as SQLAlchemy Core knows them; the migrations beside it create them.
+"""The schema of a ledger: every table, index, view and first row, as the one revision makes them.
 
-`events` is the ledger: slim, long-lived, unpartitioned and never updated, because its unique key is what makes a
-duplicate impossible. `queue` holds what is still to be done, `runs` what became of it. What state an event or a run is
-in the views `event_states` and `run_states` say. `bodies` is wide and partitioned by day, so that old days are dropped
-whole. Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
+Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes. No status has a
+CHECK constraint, which PostgreSQL would parse anew in every statement.
 """
 
-from sqlalchemy import (
-    ARRAY,
-    JSON,
-    REAL,
-    BigInteger,
-    Boolean,
-    Column,
-    Computed,
-    DateTime,
-    Identity,
-    Index,
-    Integer,
-    Interval,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    Table,
-    Text,
-    UniqueConstraint,
-    Uuid,
-    text,
-)
-from sqlalchemy.schema import ForeignKey
+import hashlib
+import re
 
-from hookonce.receiver.config.server_urls import USUAL_SCHEMA
+SCHEMA = """
+-- Deliveries
 
-metadata = MetaData(schema=USUAL_SCHEMA)
+-- Slim, long-lived, unpartitioned and never updated, because the unique key is what makes a duplicate impossible.
+CREATE TABLE hookonce.events (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source text COLLATE "C" NOT NULL,
+    provider text NOT NULL,
+    event_id text COLLATE "C" NOT NULL,
+    type text NOT NULL,
+    account text,
+    fingerprint bytea NOT NULL,
+    id_is_signed boolean NOT NULL,
+    repeat_of bigint,
+    received_at timestamptz NOT NULL DEFAULT now(),
+    occurred_at timestamptz,
+    is_test boolean NOT NULL DEFAULT false,
+    keep_body boolean NOT NULL DEFAULT true,
+    UNIQUE (source, event_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, fillfactor = 100);
+-- A bloom filter per 64 pages finds rare types and accounts among millions; an insert into new pages does not touch it.
+CREATE INDEX events_received ON hookonce.events USING brin (
+    received_at, provider text_bloom_ops (n_distinct_per_range = 32), type text_bloom_ops (n_distinct_per_range = 128),
+    account text_bloom_ops (n_distinct_per_range = 2500)
+) WITH (autosummarize = on, pages_per_range = 64);
+-- A fingerprint lands anywhere, so after a checkpoint nearly every insert logs a whole page of this index: what is on
+-- it, without its free space. Four bytes of hash instead of source and fingerprint, and pages that stay three quarters
+-- empty, make that 2 KB instead of 6, for twice the disk. Repeats are left out: equal entries make a chain that grows.
+CREATE INDEX events_repeat ON hookonce.events USING hash (fingerprint) WITH (fillfactor = 25)
+    WHERE NOT id_is_signed AND repeat_of IS NULL;
+CREATE INDEX events_repeat_of ON hookonce.events (repeat_of, id) WHERE repeat_of IS NOT NULL;
 
-_bytewise = Text(collation="C")
-_moment = DateTime(timezone=True)
+-- The signed part of each event whose sender's signature does not cover the bytes of the body.
+CREATE TABLE hookonce.repeat_marks (
+    source text COLLATE "C" NOT NULL,
+    mark bytea NOT NULL,
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    PRIMARY KEY (source, mark)
+);
+CREATE INDEX repeat_marks_event ON hookonce.repeat_marks (event);
 
-events = Table(
-    "events",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("source", _bytewise, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("event_id", _bytewise, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("account", Text),
-    Column("fingerprint", LargeBinary, nullable=False),
-    Column("id_is_signed", Boolean, nullable=False),
-    Column("repeat_of", BigInteger),
-    Column("received_at", _moment, nullable=False, server_default=text("now()")),
-    Column("occurred_at", _moment),
-    Column("is_test", Boolean, nullable=False, server_default=text("false")),
-    Column("keep_body", Boolean, nullable=False, server_default=text("true")),
-    UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
-    Index(
-        "events_repeat",
-        "fingerprint",
-        postgresql_using="hash",
-        postgresql_with={"fillfactor": 25},
-        postgresql_where=text("NOT id_is_signed AND repeat_of IS NULL"),
-    ),
-    Index("events_repeat_of", "repeat_of", "id", postgresql_where=text("repeat_of IS NOT NULL")),
-    Index("events_received", "received_at", "provider", "type", "account", postgresql_using="brin"),
-)
+-- Wide, and partitioned by day (`receiver.ledger.maintenance.partitions`), so that old days are dropped whole.
+CREATE TABLE hookonce.bodies (
+    event bigint NOT NULL,
+    received_at timestamptz NOT NULL,
+    url text NOT NULL,
+    headers json NOT NULL,
+    body bytea NOT NULL,
+    is_element boolean NOT NULL,
+    key_id text,
+    traceparent text,
+    PRIMARY KEY (event, received_at)
+) PARTITION BY RANGE (received_at);
 
-repeat_marks = Table(
-    "repeat_marks",
-    metadata,
-    Column("source", _bytewise, nullable=False),
-    Column("mark", LargeBinary, nullable=False),
-    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
-    PrimaryKeyConstraint("source", "mark", name="repeat_marks_pkey"),
-    Index("repeat_marks_event", "event"),
-)
+-- How often an event came again.
+CREATE TABLE hookonce.redeliveries (
+    event bigint PRIMARY KEY REFERENCES hookonce.events ON DELETE CASCADE,
+    count integer NOT NULL
+);
 
-bodies = Table(
-    "bodies",
-    metadata,
-    Column("event", BigInteger, nullable=False),
-    Column("received_at", _moment, nullable=False),
-    Column("url", Text, nullable=False),
-    Column("headers", JSON, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("is_element", Boolean, nullable=False),
-    Column("key_id", Text),
-    Column("traceparent", Text),
-    PrimaryKeyConstraint("event", "received_at", name="bodies_pkey"),
-    postgresql_partition_by="RANGE (received_at)",
-)
+CREATE TABLE hookonce.conflicts (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    fingerprint bytea NOT NULL,
+    first_at timestamptz NOT NULL DEFAULT now(),
+    last_at timestamptz NOT NULL DEFAULT now(),
+    deliveries integer NOT NULL DEFAULT 1,
+    headers json NOT NULL,
+    body bytea NOT NULL,
+    key_id text,
+    UNIQUE (event, fingerprint)
+);
 
-queue = Table(
-    "queue",
-    metadata,
-    Column("event", BigInteger, nullable=False),
-    Column("n", SmallInteger, nullable=False, server_default=text("0")),
-    Column("received_at", _moment, nullable=False),
-    Column("source", _bytewise, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("handler", _bytewise),
-    Column("cycle", Integer, nullable=False, server_default=text("1")),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("due_at", _moment, nullable=False),
-    Column("waits", _bytewise),
-    Column(
-        "waiting_handler", _bytewise, Computed("CASE WHEN waits IS NOT NULL THEN handler END", persisted=True)
-    ),
-    Column("slot_at", _moment),
-    Column("schedule", Text),
-    Column("token", Uuid),
-    PrimaryKeyConstraint("event", "n", name="queue_pkey"),
-    Index("queue_due", "due_at", postgresql_where=text("waits IS NULL")),
-    Index("queue_waits", "waits", "waiting_handler", "event", postgresql_where=text("waits IS NOT NULL")),
-    postgresql_with={"fillfactor": 40},
-)
-"""What is still to be done: a row for each open run, or one without a handler for an event that no worker has met.
+CREATE TABLE hookonce.rejected (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    rejected_at timestamptz NOT NULL,
+    source text NOT NULL,
+    reason text NOT NULL,
+    detail text NOT NULL,
+    headers json NOT NULL,
+    body_prefix bytea NOT NULL,
+    key_id text
+);
 
-No index knows of a column that a claim writes, `handler` among them, so that PostgreSQL updates the row in its page.
+CREATE TABLE hookonce.rejections (
+    source text NOT NULL,
+    reason text NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (source, reason)
+) WITH (fillfactor = 50);
+
+CREATE TABLE hookonce.quarantine (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source text COLLATE "C" NOT NULL,
+    reason text NOT NULL,
+    arrived_at timestamptz NOT NULL DEFAULT now(),
+    key_id text NOT NULL,
+    delivery bytea NOT NULL
+);
+CREATE INDEX quarantine_source ON hookonce.quarantine (source, id);
+
+CREATE TABLE hookonce.handed_secrets (
+    source text COLLATE "C" PRIMARY KEY,
+    secret text,
+    handed_at timestamptz NOT NULL DEFAULT now(),
+    sealed bytea,
+    key_id text
+);
+
+CREATE TABLE hookonce.secret_use (
+    source text NOT NULL,
+    slot integer NOT NULL,
+    count bigint NOT NULL,
+    last_at timestamptz NOT NULL,
+    PRIMARY KEY (source, slot)
+) WITH (fillfactor = 50);
+
+-- Open runs
+
+-- A row for each open run, or one without a handler for an event that no worker has met. No index knows of a column
+-- that a claim writes, `handler` among them, so that PostgreSQL updates the row in its page.
+CREATE TABLE hookonce.queue (
+    event bigint NOT NULL,
+    n smallint NOT NULL DEFAULT 0,
+    received_at timestamptz NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    type text NOT NULL,
+    handler text COLLATE "C",
+    cycle integer NOT NULL DEFAULT 1,
+    attempts integer NOT NULL DEFAULT 0,
+    due_at timestamptz NOT NULL,
+    waits text COLLATE "C",
+    waiting_handler text COLLATE "C" GENERATED ALWAYS AS (CASE WHEN waits IS NOT NULL THEN handler END) STORED,
+    slot_at timestamptz,
+    schedule text,
+    token uuid,
+    PRIMARY KEY (event, n)
+) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX queue_due ON hookonce.queue (due_at) WHERE waits IS NULL;
+CREATE INDEX queue_waits ON hookonce.queue (waits, waiting_handler, event) WHERE waits IS NOT NULL;
+
+-- Leases of workers: rows of `queue` (event and n) in the order in which they are started, under one lease.
+CREATE TABLE hookonce.claims (
+    token uuid PRIMARY KEY,
+    lease_until timestamptz NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT now(),
+    events bigint[] NOT NULL,
+    places smallint[] NOT NULL,
+    slots integer NOT NULL DEFAULT 1,
+    is_alone boolean NOT NULL DEFAULT false,
+    started_at timestamptz,
+    handler text COLLATE "C"
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+-- Attempts that committed by themselves (`receiver.ledger.runs.marks`); none is seen of one that ends as it should.
+CREATE TABLE hookonce.marks (
+    event bigint NOT NULL,
+    n smallint NOT NULL,
+    token uuid NOT NULL,
+    PRIMARY KEY (event, n, token)
+) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+CREATE TABLE hookonce.batches (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    handler text COLLATE "C" NOT NULL,
+    events bigint[] NOT NULL,
+    error text,
+    made_at timestamptz NOT NULL DEFAULT now()
+) WITH (autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0);
+
+CREATE TABLE hookonce.limits (
+    handler text COLLATE "C" NOT NULL,
+    key text NOT NULL,
+    head timestamptz NOT NULL,
+    has_queue boolean NOT NULL DEFAULT false,
+    schedule text,
+    given_at timestamptz,
+    PRIMARY KEY (handler, key)
+);
+
+CREATE TABLE hookonce.limit_places (
+    handler text COLLATE "C" NOT NULL,
+    event bigint NOT NULL,
+    key text NOT NULL,
+    token uuid NOT NULL,
+    PRIMARY KEY (handler, event)
+);
+
+CREATE TABLE hookonce.breakers (
+    handler text COLLATE "C" PRIMARY KEY,
+    failures integer NOT NULL,
+    error text NOT NULL,
+    opened_at timestamptz,
+    try_at timestamptz,
+    tries integer NOT NULL DEFAULT 0,
+    trying bigint
+);
+
+CREATE TABLE hookonce.pauses (
+    kind text NOT NULL,
+    name text NOT NULL,
+    since timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (kind, name)
+);
+
+-- Outcomes
+
+-- A row per cycle of a run; without a handler for events that no handler takes, or that can't be read.
+CREATE TABLE hookonce.runs (
+    event bigint NOT NULL,
+    handler text COLLATE "C" NOT NULL,
+    cycle integer NOT NULL,
+    status text NOT NULL,
+    is_last boolean NOT NULL DEFAULT true,
+    attempts integer NOT NULL,
+    started_at timestamptz,
+    finished_at timestamptz NOT NULL,
+    result json,
+    sealed_result bytea,
+    key_id text,
+    issue text COLLATE "C",
+    PRIMARY KEY (event, handler, cycle)
+);
+CREATE INDEX runs_dead ON hookonce.runs (event) WHERE status = 'dead' AND is_last;
+CREATE INDEX runs_ignored ON hookonce.runs (event) WHERE status = 'ignored' AND is_last;
+CREATE INDEX runs_finished ON hookonce.runs USING brin (finished_at) WITH (autosummarize = on);
+CREATE INDEX runs_issue ON hookonce.runs (issue, event) WHERE issue IS NOT NULL AND is_last;
+
+CREATE TABLE hookonce.failures (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    handler text COLLATE "C" NOT NULL,
+    cycle integer NOT NULL,
+    attempt integer NOT NULL,
+    started_at timestamptz,
+    failed_at timestamptz NOT NULL DEFAULT now(),
+    error text NOT NULL,
+    traceback bytea,
+    key_id text,
+    issue text COLLATE "C",
+    release text COLLATE "C"
+);
+CREATE INDEX failures_event ON hookonce.failures (event);
+CREATE INDEX failures_issue ON hookonce.failures (issue, id) WHERE issue IS NOT NULL;
+
+-- Failures of one handler at one place. `fixed_after`: since when the last release that failed has been there.
+CREATE TABLE hookonce.issues (
+    id text COLLATE "C" PRIMARY KEY,
+    handler text COLLATE "C" NOT NULL,
+    title text NOT NULL,
+    first_seen timestamptz NOT NULL DEFAULT now(),
+    first_release text NOT NULL,
+    fixed_after timestamptz,
+    ignored_until timestamptz,
+    reopened_at timestamptz
+);
+
+CREATE TABLE hookonce.releases (
+    name text COLLATE "C" PRIMARY KEY,
+    first_seen timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE hookonce.run_logs (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    event bigint NOT NULL,
+    handler text COLLATE "C" NOT NULL,
+    cycle integer NOT NULL,
+    attempt integer NOT NULL,
+    received_at timestamptz NOT NULL,
+    lines bytea NOT NULL,
+    key_id text
+);
+CREATE INDEX run_logs_event ON hookonce.run_logs (event);
+CREATE INDEX run_logs_received_at ON hookonce.run_logs USING brin (received_at);
+
+CREATE TABLE hookonce.steps (
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    handler text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    state text NOT NULL,
+    owner uuid NOT NULL,
+    attempt integer NOT NULL DEFAULT 1,
+    is_uncertain boolean NOT NULL DEFAULT false,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    note text,
+    result bytea,
+    key_id text,
+    PRIMARY KEY (event, handler, name)
+);
+CREATE INDEX steps_stopped ON hookonce.steps (event) WHERE state = 'failed_final';
+
+-- States
+
+CREATE VIEW hookonce.event_states AS
+SELECT e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint, e.id_is_signed, e.repeat_of,
+       e.received_at, e.occurred_at, e.is_test, e.keep_body,
+       CASE WHEN open.number > 0 THEN
+                CASE WHEN open.is_running THEN 'running' WHEN open.is_held THEN 'held'
+                     WHEN open.is_new THEN 'received' ELSE 'waiting' END
+            WHEN ended.is_dead THEN 'dead' WHEN ended.is_done THEN 'done' WHEN ended.is_ignored THEN 'ignored'
+            ELSE 'lost' END AS status,
+       open.due_at, open.waits, 1 + coalesce(again.count, 0) AS deliveries
+FROM hookonce.events e
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number, bool_or(q.token IS NOT NULL) AS is_running,
+           coalesce(bool_or(q.waits = 'held'), false) AS is_held, bool_and(q.handler IS NULL) AS is_new,
+           coalesce(min(q.due_at) FILTER (WHERE q.waits IS NULL),
+                    min(q.due_at) FILTER (WHERE q.waits <> 'held')) AS due_at,
+           CASE WHEN bool_and(q.waits IS NOT NULL) THEN min(q.waits) END AS waits
+    FROM hookonce.queue q WHERE q.event = e.id) AS open
+CROSS JOIN LATERAL (
+    SELECT bool_or(r.status = 'dead') AS is_dead, bool_or(r.status = 'done') AS is_done,
+           bool_or(r.status = 'ignored') AS is_ignored
+    FROM hookonce.runs r WHERE r.event = e.id AND r.is_last) AS ended
+LEFT JOIN hookonce.redeliveries again ON again.event = e.id;
+
+CREATE VIEW hookonce.run_states AS
+SELECT q.event, q.handler, CASE WHEN q.token IS NOT NULL THEN 'running' ELSE 'waiting' END AS status,
+       q.attempts + (q.token IS NOT NULL)::int AS attempts, q.cycle,
+       CASE WHEN q.token IS NOT NULL THEN c.lease_until ELSE q.due_at END AS due_at, q.waits, q.slot_at, q.schedule,
+       q.token, c.lease_until, c.made_at AS started_at, NULL::timestamptz AS finished_at, NULL::json AS result,
+       NULL::bytea AS sealed_result, NULL::text AS key_id, q.n
+FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.handler IS NOT NULL
+UNION ALL
+SELECT event, handler, status, attempts, cycle, NULL, NULL, NULL, NULL, NULL, NULL, started_at, finished_at, result,
+       sealed_result, key_id, NULL
+FROM hookonce.runs WHERE is_last AND handler <> '';
+
+-- Commands
+
+CREATE TABLE hookonce.audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT now(),
+    who text NOT NULL,
+    action text NOT NULL,
+    subject text NOT NULL,
+    detail json NOT NULL
+);
+
+CREATE TABLE hookonce.api_tokens (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    hash bytea NOT NULL UNIQUE,
+    scopes text[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz
+);
+
+CREATE TABLE hookonce.idempotency (
+    scope text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    fingerprint bytea NOT NULL,
+    state text NOT NULL DEFAULT 'completed',
+    owner uuid,
+    attempt integer NOT NULL DEFAULT 1,
+    is_uncertain boolean NOT NULL DEFAULT false,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    lease_until timestamptz,
+    finished_at timestamptz,
+    expires_at timestamptz NOT NULL DEFAULT now() + interval '24 hours',
+    status integer,
+    headers json,
+    body bytea,
+    PRIMARY KEY (scope, key)
+);
+CREATE INDEX idempotency_expires ON hookonce.idempotency (expires_at);
+CREATE INDEX idempotency_open ON hookonce.idempotency (started_at) WHERE state = 'in_progress';
+
+CREATE TABLE hookonce.bulk_replays (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    who text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    filter json NOT NULL,
+    rate real,
+    matched integer NOT NULL,
+    replayed integer NOT NULL DEFAULT 0,
+    left_alone integer NOT NULL DEFAULT 0,
+    last_event bigint NOT NULL DEFAULT 0,
+    until_event bigint NOT NULL,
+    driver text,
+    driven_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX bulk_replays_open ON hookonce.bulk_replays (id) WHERE ended_at IS NULL;
+
+CREATE TABLE hookonce.bulk_steps (
+    bulk bigint NOT NULL REFERENCES hookonce.bulk_replays ON DELETE CASCADE,
+    last_event bigint NOT NULL,
+    events bigint[] NOT NULL,
+    done integer NOT NULL DEFAULT 0,
+    dead integer NOT NULL DEFAULT 0,
+    checked_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (bulk, last_event)
+);
+CREATE INDEX bulk_steps_open ON hookonce.bulk_steps (checked_at) WHERE events <> '{}';
+
+-- Figures and alerts
+
+CREATE TABLE hookonce.activity (
+    minutes smallint NOT NULL,
+    at timestamptz NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    what text NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (minutes, at, source, what)
+);
+
+CREATE TABLE hookonce.event_counts (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source text COLLATE "C" NOT NULL,
+    what text NOT NULL,
+    count bigint NOT NULL
+);
+
+-- Events by slice of ids, source and status, as far as they are not done (`receiver.ledger.stats.event_counts`).
+CREATE TABLE hookonce.slice_counts (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    slice bigint NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    what text NOT NULL,
+    count bigint NOT NULL,
+    first_at timestamptz
+);
+
+CREATE TABLE hookonce.batch_counts (
+    handler text COLLATE "C" PRIMARY KEY,
+    batches bigint NOT NULL,
+    events bigint NOT NULL,
+    halvings bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE hookonce.alerts (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    detail text NOT NULL,
+    since timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz
+);
+CREATE UNIQUE INDEX alerts_open ON hookonce.alerts (kind, subject) WHERE ended_at IS NULL;
+
+CREATE TABLE hookonce.watching (
+    evaluated_at timestamptz NOT NULL,
+    since timestamptz NOT NULL
+);
+INSERT INTO hookonce.watching VALUES ('epoch', 'epoch');
+
+CREATE TABLE hookonce.handlers (
+    handler text COLLATE "C" NOT NULL,
+    place text NOT NULL,
+    pattern text NOT NULL,
+    attempts integer NOT NULL,
+    timeout interval NOT NULL,
+    batch integer,
+    models json,
+    announced_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (handler, place, pattern)
+);
+
+CREATE TABLE hookonce.handler_attempts (
+    handler text COLLATE "C" NOT NULL,
+    attempts integer NOT NULL,
+    announced_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (handler, attempts)
+);
+
+CREATE TABLE hookonce.worker_slots (
+    worker uuid PRIMARY KEY,
+    name text NOT NULL,
+    slots integer NOT NULL,
+    busy integer NOT NULL,
+    lost integer NOT NULL,
+    attempts json NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- One row: which ledger this is, and the key of its marks in the dedup window, whose 244 random bits are PostgreSQL's.
+CREATE TABLE hookonce.ledger (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    window_key bytea NOT NULL
+        DEFAULT decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
+);
+INSERT INTO hookonce.ledger DEFAULT VALUES;
 """
 
-claims = Table(
-    "claims",
-    metadata,
-    Column("token", Uuid, nullable=False),
-    Column("lease_until", _moment, nullable=False),
-    Column("made_at", _moment, nullable=False, server_default=text("now()")),
-    Column("events", ARRAY(BigInteger), nullable=False),
-    Column("places", ARRAY(SmallInteger), nullable=False),
-    Column("slots", Integer, nullable=False, server_default=text("1")),
-    Column("is_alone", Boolean, nullable=False, server_default=text("false")),
-    Column("started_at", _moment),
-    Column("handler", _bytewise),
-    PrimaryKeyConstraint("token", name="claims_pkey"),
-)
-"""What workers have leased: rows of `queue` (event and n) in the order in which they are started, under one lease."""
 
-runs = Table(
-    "runs",
-    metadata,
-    Column("event", BigInteger, nullable=False),
-    Column("handler", _bytewise, nullable=False),
-    Column("cycle", Integer, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("is_last", Boolean, nullable=False, server_default=text("true")),
-    Column("attempts", Integer, nullable=False),
-    Column("started_at", _moment),
-    Column("finished_at", _moment, nullable=False),
-    Column("result", JSON),
-    Column("sealed_result", LargeBinary),
-    Column("key_id", Text),
-    Column("issue", _bytewise),
-    PrimaryKeyConstraint("event", "handler", "cycle", name="runs_pkey"),
-    Index("runs_dead", "event", postgresql_where=text("status = 'dead' AND is_last")),
-    Index("runs_ignored", "event", postgresql_where=text("status = 'ignored' AND is_last")),
-    Index("runs_finished", "finished_at", postgresql_using="brin"),
-    Index("runs_issue", "issue", "event", postgresql_where=text("issue IS NOT NULL AND is_last")),
-)
-"""What became of runs: a row per cycle; without a handler of events that nobody takes, or that can't be read."""
+def digest(script: str) -> str:
+    """Return the digest of what an SQL script makes: its comments and line breaks do not count."""
+    return hashlib.sha256(" ".join(re.sub("--.*", "", script).split()).encode()).hexdigest()[:12]
 
-redeliveries = Table(
-    "redeliveries",
-    metadata,
-    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), primary_key=True),
-    Column("count", Integer, nullable=False),
-)
-"""How often an event came again."""
 
-steps = Table(
-    "steps",
-    metadata,
-    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
-    Column("handler", _bytewise, nullable=False),
-    Column("name", _bytewise, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("owner", Uuid, nullable=False),
-    Column("attempt", Integer, nullable=False, server_default=text("1")),
-    Column("is_uncertain", Boolean, nullable=False, server_default=text("false")),
-    Column("started_at", _moment, nullable=False, server_default=text("now()")),
-    Column("finished_at", _moment),
-    Column("note", Text),
-    Column("result", LargeBinary),
-    Column("key_id", Text),
-    PrimaryKeyConstraint("event", "handler", "name", name="steps_pkey"),
-    Index("steps_stopped", "event", postgresql_where=text("state = 'failed_final'")),
-)
-
-failures = Table(
-    "failures",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column(
-        "event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False, index=True
-    ),
-    Column("handler", _bytewise, nullable=False),
-    Column("cycle", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("failed_at", _moment, nullable=False, server_default=text("now()")),
-    Column("started_at", _moment),
-    Column("error", Text, nullable=False),
-    Column("traceback", LargeBinary),
-    Column("key_id", Text),
-    Column("issue", _bytewise),
-    Column("release", _bytewise),
-    Index("failures_issue", "issue", "id", postgresql_where=text("issue IS NOT NULL")),
-)
-
-issues = Table(
-    "issues",
-    metadata,
-    Column("id", _bytewise, nullable=False),
-    Column("handler", _bytewise, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("first_seen", _moment, nullable=False, server_default=text("now()")),
-    Column("first_release", Text, nullable=False),
-    Column("fixed_after", _moment),
-    Column("ignored_until", _moment),
-    Column("reopened_at", _moment),
-    PrimaryKeyConstraint("id", name="issues_pkey"),
-)
-"""Failures of one handler at one place. `fixed_after`: since when the last release that failed has been there."""
-
-releases = Table(
-    "releases",
-    metadata,
-    Column("name", _bytewise, nullable=False),
-    Column("first_seen", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("name", name="releases_pkey"),
-)
-
-run_logs = Table(
-    "run_logs",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("event", BigInteger, nullable=False, index=True),
-    Column("handler", _bytewise, nullable=False),
-    Column("cycle", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("received_at", _moment, nullable=False),
-    Column("lines", LargeBinary, nullable=False),
-    Column("key_id", Text),
-    Index("run_logs_received_at", "received_at", postgresql_using="brin"),
-)
-
-conflicts = Table(
-    "conflicts",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
-    Column("fingerprint", LargeBinary, nullable=False),
-    Column("first_at", _moment, nullable=False, server_default=text("now()")),
-    Column("last_at", _moment, nullable=False, server_default=text("now()")),
-    Column("deliveries", Integer, nullable=False, server_default=text("1")),
-    Column("headers", JSON, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("key_id", Text),
-    UniqueConstraint("event", "fingerprint", name="conflicts_event_fingerprint_key"),
-)
-
-rejected = Table(
-    "rejected",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("rejected_at", _moment, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("headers", JSON, nullable=False),
-    Column("body_prefix", LargeBinary, nullable=False),
-    Column("key_id", Text),
-)
-
-rejections = Table(
-    "rejections",
-    metadata,
-    Column("source", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    PrimaryKeyConstraint("source", "reason", name="rejections_pkey"),
-)
-
-audit = Table(
-    "audit",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("at", _moment, nullable=False, server_default=text("now()")),
-    Column("who", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", JSON, nullable=False),
-)
-
-pauses = Table(
-    "pauses",
-    metadata,
-    Column("kind", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("since", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
-)
-
-limits = Table(
-    "limits",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("head", _moment, nullable=False),
-    Column("has_queue", Boolean, nullable=False, server_default=text("false")),
-    Column("schedule", Text),
-    Column("given_at", _moment),
-    PrimaryKeyConstraint("handler", "key", name="limits_pkey"),
-)
-
-limit_places = Table(
-    "limit_places",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("event", BigInteger, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("token", Uuid, nullable=False),
-    PrimaryKeyConstraint("handler", "event", name="limit_places_pkey"),
-)
-
-breakers = Table(
-    "breakers",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("failures", Integer, nullable=False),
-    Column("error", Text, nullable=False),
-    Column("opened_at", _moment),
-    Column("try_at", _moment),
-    Column("tries", Integer, nullable=False, server_default=text("0")),
-    Column("trying", BigInteger),
-    PrimaryKeyConstraint("handler", name="breakers_pkey"),
-)
-
-batches = Table(
-    "batches",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("handler", _bytewise, nullable=False),
-    Column("events", ARRAY(BigInteger), nullable=False),
-    Column("error", Text),
-    Column("made_at", _moment, nullable=False, server_default=text("now()")),
-)
-
-marks = Table(
-    "marks",
-    metadata,
-    Column("event", BigInteger, nullable=False),
-    Column("n", SmallInteger, nullable=False),
-    Column("token", Uuid, nullable=False),
-    PrimaryKeyConstraint("event", "n", "token", name="marks_pkey"),
-)
-"""Attempts that committed by themselves (`receiver.ledger.runs.marks`); none is seen of one that ends as it should."""
-
-batch_counts = Table(
-    "batch_counts",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("batches", BigInteger, nullable=False),
-    Column("events", BigInteger, nullable=False),
-    Column("halvings", BigInteger, nullable=False),
-    PrimaryKeyConstraint("handler", name="batch_counts_pkey"),
-)
-
-handed_secrets = Table(
-    "handed_secrets",
-    metadata,
-    Column("source", _bytewise, nullable=False),
-    Column("secret", Text),
-    Column("handed_at", _moment, nullable=False, server_default=text("now()")),
-    Column("sealed", LargeBinary),
-    Column("key_id", Text),
-    PrimaryKeyConstraint("source", name="handed_secrets_pkey"),
-)
-
-secret_use = Table(
-    "secret_use",
-    metadata,
-    Column("source", Text, nullable=False),
-    Column("slot", Integer, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("last_at", _moment, nullable=False),
-    PrimaryKeyConstraint("source", "slot", name="secret_use_pkey"),
-)
-
-quarantine = Table(
-    "quarantine",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("source", _bytewise, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("arrived_at", _moment, nullable=False, server_default=text("now()")),
-    Column("key_id", Text, nullable=False),
-    Column("delivery", LargeBinary, nullable=False),
-    Index("quarantine_source", "source", "id"),
-)
-
-api_tokens = Table(
-    "api_tokens",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("hash", LargeBinary, nullable=False),
-    Column("scopes", ARRAY(Text), nullable=False),
-    Column("created_at", _moment, nullable=False, server_default=text("now()")),
-    Column("expires_at", _moment),
-    UniqueConstraint("name", name="api_tokens_name_key"),
-    UniqueConstraint("hash", name="api_tokens_hash_key"),
-)
-
-idempotency = Table(
-    "idempotency",
-    metadata,
-    Column("scope", Text, nullable=False),
-    Column("key", _bytewise, nullable=False),
-    Column("fingerprint", LargeBinary, nullable=False),
-    Column("started_at", _moment, nullable=False, server_default=text("now()")),
-    Column("status", Integer),
-    Column("headers", JSON),
-    Column("body", LargeBinary),
-    Column("state", Text, nullable=False, server_default=text("'completed'")),
-    Column("owner", Uuid),
-    Column("attempt", Integer, nullable=False, server_default=text("1")),
-    Column("is_uncertain", Boolean, nullable=False, server_default=text("false")),
-    Column("lease_until", _moment),
-    Column("finished_at", _moment),
-    Column("expires_at", _moment, nullable=False, server_default=text("now() + interval '24 hours'")),
-    PrimaryKeyConstraint("scope", "key", name="idempotency_pkey"),
-    Index("idempotency_expires", "expires_at"),
-    Index("idempotency_open", "started_at", postgresql_where=text("state = 'in_progress'")),
-)
-
-bulk_replays = Table(
-    "bulk_replays",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("who", Text, nullable=False),
-    Column("started_at", _moment, nullable=False, server_default=text("now()")),
-    Column("ended_at", _moment),
-    Column("filter", JSON, nullable=False),
-    Column("rate", REAL),
-    Column("matched", Integer, nullable=False),
-    Column("replayed", Integer, nullable=False, server_default=text("0")),
-    Column("left_alone", Integer, nullable=False, server_default=text("0")),
-    Column("last_event", BigInteger, nullable=False, server_default=text("0")),
-    Column("until_event", BigInteger, nullable=False),
-    Column("driver", Text),
-    Column("driven_at", _moment, nullable=False, server_default=text("now()")),
-    Index("bulk_replays_open", "id", postgresql_where=text("ended_at IS NULL")),
-)
-
-bulk_steps = Table(
-    "bulk_steps",
-    metadata,
-    Column("bulk", BigInteger, ForeignKey("hookonce.bulk_replays.id", ondelete="CASCADE"), nullable=False),
-    Column("last_event", BigInteger, nullable=False),
-    Column("events", ARRAY(BigInteger), nullable=False),
-    Column("done", Integer, nullable=False, server_default=text("0")),
-    Column("dead", Integer, nullable=False, server_default=text("0")),
-    Column("checked_at", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("bulk", "last_event", name="bulk_steps_pkey"),
-    Index("bulk_steps_open", "checked_at", postgresql_where=text("events <> '{}'")),
-)
-
-activity = Table(
-    "activity",
-    metadata,
-    Column("minutes", SmallInteger, nullable=False),
-    Column("at", _moment, nullable=False),
-    Column("source", _bytewise, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    PrimaryKeyConstraint("minutes", "at", "source", "what", name="activity_pkey"),
-)
-
-event_counts = Table(
-    "event_counts",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("source", _bytewise, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-)
-
-slice_counts = Table(
-    "slice_counts",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("slice", BigInteger, nullable=False),
-    Column("source", _bytewise, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("first_at", _moment),
-)
-"""Events by slice of ids, source and status, as far as they are not done (`receiver.ledger.stats.event_counts`)."""
-
-alerts = Table(
-    "alerts",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("since", _moment, nullable=False, server_default=text("now()")),
-    Column("ended_at", _moment),
-    Index("alerts_open", "kind", "subject", unique=True, postgresql_where=text("ended_at IS NULL")),
-)
-
-watching = Table(
-    "watching",
-    metadata,
-    Column("evaluated_at", _moment, nullable=False),
-    Column("since", _moment, nullable=False),
-)
-
-handlers = Table(
-    "handlers",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("place", Text, nullable=False),
-    Column("pattern", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("timeout", Interval, nullable=False),
-    Column("batch", Integer),
-    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
-    Column("models", JSON),
-    PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
-)
-
-handler_attempts = Table(
-    "handler_attempts",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("handler", "attempts", name="handler_attempts_pkey"),
-)
-
-worker_slots = Table(
-    "worker_slots",
-    metadata,
-    Column("worker", Uuid, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("slots", Integer, nullable=False),
-    Column("busy", Integer, nullable=False),
-    Column("lost", Integer, nullable=False),
-    Column("attempts", JSON, nullable=False),
-    Column("seen_at", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("worker", name="worker_slots_pkey"),
-)
-
-ledger = Table(
-    "ledger",
-    metadata,
-    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
-    Column(
-        "window_key",
-        LargeBinary,
-        nullable=False,
-        server_default=text(
-            "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')"
-        ),
-    ),
-)
-"""One row: which ledger this is, and the key of its marks in the dedup window."""
+DIGEST = digest(SCHEMA)
+"""The id of the revision that makes this schema."""

@@ -1,4 +1,4 @@
-"""The ledger as of revision 0021, and what the admin reads of it.
+"""The ledger, and what the admin reads of it.
 
 Of models that are not managed Django compares no fields, so each has its key here and nothing else.
 """
@@ -25,4 +25,4 @@ class Migration(migrations.Migration):  # type: ignore[misc]  # Django has no ty
 
     initial = True
     atomic = False  # the ledger is upgraded on a connection of its own
-    operations = (UpgradeLedger("0021"), *_models(_SHOWN), *_models(_ASKED, default_permissions=()))
+    operations = (UpgradeLedger(), *_models(_SHOWN), *_models(_ASKED, default_permissions=()))
