@@ -1,12 +1,10 @@
 """Numbers, retention, erasure, the dedup window, and who is asking."""
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-import psycopg
 from pydantic import Field
 
 from hookonce.receiver.desk.history import Alert
@@ -250,10 +248,7 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
 @action(scope=Scope.ADMIN, is_atomic=False)
 def forget_window(desk: Desk) -> Forgotten:
     """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
-    with suppress(
-        psycopg.errors.UndefinedColumn
-    ):  # restored from before there were keys: `db upgrade` makes one
-        connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
+    connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
     try:
         with connect(desk.settings.redis_url) as client:
             return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())

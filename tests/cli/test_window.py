@@ -23,16 +23,3 @@ def test_window_forget_does_what_counts_while_redis_is_away(inbox, ledger, hooko
     assert forgotten.code == 0
     assert "nothing of before is believed any more" in forgotten.err
     assert ledger.execute(KEY).fetchone() != before
-
-
-def test_window_forget_leaves_a_ledger_of_before_its_upgrade_alone(
-    inbox,  # noqa: ARG001
-    ledger,
-    hookonce,
-    redis_url,
-    monkeypatch,
-):
-    ledger.execute("ALTER TABLE hookonce.ledger DROP COLUMN window_key")
-    monkeypatch.setenv("REDIS_URL", redis_url)
-
-    assert hookonce("window", "forget").code == 0

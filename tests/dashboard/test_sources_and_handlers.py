@@ -163,7 +163,9 @@ def test_handler_that_is_held_up_says_why(inbox, browser):
             breakers.failed(inbox.connection, "shop.credit", Failure("ConnectionError (shop.py:7)", limit=5))
     inbox.store("evt_1", "evt_2")
     inbox.connection.execute("UPDATE hookonce.queue SET handler = 'shop.mail', waits = 'limit:'")
-    inbox.connection.execute("INSERT INTO hookonce.limits VALUES ('shop.mail', '', now(), true)")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.limits VALUES ('shop.mail', '', '5/s@1', now(), now(), true)"
+    )
 
     page = browser.get("/admin/handlers").text
 

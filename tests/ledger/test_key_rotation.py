@@ -18,11 +18,13 @@ from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 from hookonce.receiver.ledger.store import store
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
 
 OLD, NEW = os.urandom(32), os.urandom(32)
 OLD_RING, NEW_RING = Keyring([OLD]), Keyring([NEW, OLD])
+BROKEN = Traceback((Raised("broken"),)).as_json
 NOW = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
 
 
@@ -36,7 +38,7 @@ def fill(connection, keyring=OLD_RING):
     """Store two events (one of them twice, with another body), a failure, a refused delivery, and one in quarantine."""
     for event_id, body in (("evt_1", b"one"), ("evt_2", b"two"), ("evt_1", b"other")):
         store(connection, [sealed(new_event(event_id, body), keyring)])
-    trace, key = keyring.encrypt(b"broken", traceback_context(1, "credit", 1, 2))
+    trace, key = keyring.encrypt(BROKEN, traceback_context(1, "credit", 1, 2))
     connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id) "
         "VALUES (1, 'credit', 1, 2, '', %s, %s), (1, 'credit', 1, 3, '', NULL, NULL)",
@@ -73,7 +75,7 @@ def rotate(connection, keyring=NEW_RING):
 def readable(connection, keyring):
     found = [event_details.detail(connection, number, keyring) for number in (1, 2)]
     others = [other["body"] for other in found[0].conflicts]
-    broken = [failure["traceback"].encode() for found_ in found for failure in found_.failures[:1]]
+    broken = [failure["traceback"].strip().encode() for found_ in found for failure in found_.failures[:1]]
     refused = [row["body_prefix"] for row in rejected_deliveries(connection, keyring)]
     ((at, key, text),) = connection.execute(
         "SELECT arrived_at, key_id, delivery FROM hookonce.quarantine"

@@ -181,10 +181,10 @@ CREATE TABLE hookonce.batches (
 CREATE TABLE hookonce.limits (
     handler text COLLATE "C" NOT NULL,
     key text NOT NULL,
+    schedule text NOT NULL,
     head timestamptz NOT NULL,
+    given_at timestamptz NOT NULL DEFAULT now(),
     has_queue boolean NOT NULL DEFAULT false,
-    schedule text,
-    given_at timestamptz,
     PRIMARY KEY (handler, key)
 );
 

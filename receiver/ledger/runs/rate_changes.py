@@ -38,7 +38,7 @@ _BEGIN = f"""
 WITH other AS MATERIALIZED (
     SELECT l.handler, l.key, t.schedule, l.given_at - now() AS ahead,
            split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
-               AND coalesce(l.given_at <= now() + %(set_back)s::interval, true) AS is_begun
+               AND l.given_at <= now() + %(set_back)s::interval AS is_begun
     FROM hookonce.limits l
     JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
     WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
