@@ -6,19 +6,33 @@ is wrong is found here and said without the value.
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from typing import Final
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 SENTINELS = ("redis+sentinel", "rediss+sentinel")
 _SENTINEL_PORT = 26379
+_JDBC_PARAMETERS: Final = frozenset({"ssl"})
+"""What libpq takes in an address besides its own parameters."""
+_INSTEAD_OF_SCHEMA: Final = (
+    "; instead of schema= write options=-csearch_path%3DNAME for the tables of your handlers; "
+    "the ledger's own schema is named by HOOKONCE_SCHEMA"
+)
 _SENTINEL_OPTIONS = {"db", "sentinel_username", "sentinel_password"}
 
 
 def url_mistakes(database_url: str, redis_url: str) -> Iterator[str]:
     """Yield a mistake for each address that can't be one; an empty one is not a mistake here."""
-    if not _is_postgresql(database_url):
+    unknown = _unknown_parameters(database_url)
+    if unknown:
+        yield (
+            f"DATABASE_URL has parameters that PostgreSQL does not know: {', '.join(unknown)}; remove them"
+            f"{_INSTEAD_OF_SCHEMA if 'schema' in unknown else ''}"
+        )
+    elif not _is_postgresql(database_url):
         yield (
             "the address of PostgreSQL is not one; expected postgresql://user:password@host:port/database, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct DATABASE_URL"
@@ -29,6 +43,19 @@ def url_mistakes(database_url: str, redis_url: str) -> Iterator[str]:
             "redis+sentinel://host:port,host:port/service, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct REDIS_URL"
         )
+
+
+def _unknown_parameters(url: str) -> list[str]:
+    """Return the names of parameters that libpq refuses, of an address that is right without them.
+
+    A ? in the password begins no parameters: what follows it has the @ before the host.
+    """
+    address, _, query = libpq_url(url).partition("?")
+    if "@" in query or not _is_postgresql(address):
+        return []
+    known = {each.keyword.decode() for each in Conninfo.get_defaults()} | _JDBC_PARAMETERS
+    names = dict.fromkeys(unquote(pair.partition("=")[0]) for pair in query.split("&") if pair)
+    return [name if name.isidentifier() else "(not a name)" for name in names if name not in known]
 
 
 def _is_postgresql(url: str) -> bool:
