@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from hookonce.providers import Delivery
+from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit import FORM, SignOptions
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.samples import edits, files
@@ -89,13 +89,14 @@ class Document:
 
 
 def fresh(provider: Provider, type: str | None, now: datetime, event_id: str | None = None) -> Document:  # noqa: A002
-    """Return a provider's sample of a type (None: the usual one) that happens at `now`, an aware time.
+    """Return a provider's sample of a type that happens at `now`, an aware time.
 
-    `event_id` is put where the sender has its ids; without it there is a new one. A provider without samples gets what
-    it can make of id and type itself, else `{"id", "type", "created"}`, for any type. Raises: LookupError, with the
-    nearest type, if a provider that has samples has none of this type; ValueError for an id that can't be its sender's.
+    Without a type it is the first that the provider, with the options of its source, can read. `event_id` is put where
+    the sender has its ids; without it there is a new one. A provider without samples gets what it can make of id and
+    type itself, else `{"id", "type", "created"}`, for any type. Raises: LookupError, with the nearest type, if a
+    provider that has samples has none of this type; ValueError for an id that can't be its sender's.
     """
-    sample = files.sample(provider.name, type)
+    sample = files.sample(provider.name, _usual_type(provider, now) if type is None else type)
     if sample is None:
         made = event_id or str(reshaped(NEW_ID))
         return _made_up(provider, type or "test", made, now)
@@ -107,6 +108,20 @@ def fresh(provider: Provider, type: str | None, now: datetime, event_id: str | N
     body = replaced(copy.deepcopy(sample.body), new)
     body = moved_text(body, seconds) if sample.form == "text" else moved(body, seconds)
     return Document(provider, sample.type, str(own), sample.form, body, now, sample.headers)
+
+
+def _usual_type(provider: Provider, now: datetime) -> str | None:
+    """Return the first type whose sample the provider reads with its options; None if there is none."""
+    return next((kind for kind in files.types(provider.name) if _is_read(provider, kind, now)), None)
+
+
+def _is_read(provider: Provider, kind: str, now: datetime) -> bool:
+    made = fresh(provider, kind, now)
+    try:
+        provider.events(Delivery("POST", "", made.headers, made.encoded()))
+    except Rejected as error:
+        return error.reason is not Reason.BAD_BODY
+    return True
 
 
 def encode(document: object) -> bytes:

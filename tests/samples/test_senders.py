@@ -75,6 +75,15 @@ def test_sample_is_verified_and_two_of_them_are_two_events(name, kind):
     assert "unreadable" not in {event.type for event in first[2]}
 
 
+@for_each(senders)
+def test_usual_sample_is_taken_with_each_set_of_options(name):
+    for case in accounts(name):
+        _, _, events = taken_in(case, None)
+
+        assert events, case.name
+        assert "unreadable" not in {event.type for event in events}
+
+
 @for_each(DECLARED)
 def test_declared_sender_gets_what_its_declaration_says(name):
     for case in accounts(name)[:1]:
