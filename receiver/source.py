@@ -54,6 +54,7 @@ class Source:
     `rate` of its deliveries, `quota` of its events: what is beyond is refused with the status `refuses_with`, or
     accepted and put off where that is None.
     `secret_names`: the reference of each secret (`env:NAME`), in their order; never a secret.
+    `secret_notes`: what stands around its secrets and is hardly a part of them: quotes, blanks, a line end.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Source:
     quota: Limit | None = None
     refuses_with: int | None = None
     secret_names: tuple[str, ...] = ()
+    secret_notes: tuple[str, ...] = ()
 
     @property
     def secret_places(self) -> str:

@@ -6,7 +6,9 @@ Everything in the configuration that names a secret is read here. What a secret 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
+
+_QUOTES: Final = frozenset("'\"`\u2018\u2019\u201c\u201d")
 
 
 class Unreadable(ValueError):  # noqa: N818  a state of a file, which each reader words for its setting
@@ -32,15 +34,29 @@ class Reference:
 
     def look_up(self, environ: Mapping[str, str]) -> str | None:
         """Return what is there, stripped, maybe ''; None where nothing is. Raises `Unreadable`."""
+        value = self.written(environ)
+        return None if value is None else value.strip()
+
+    def written(self, environ: Mapping[str, str]) -> str | None:
+        """Return what is there as it is written; None where nothing is. Raises `Unreadable`."""
         if self.kind == "env":
-            value = environ.get(self.place)
-            return None if value is None else value.strip()
+            return environ.get(self.place)
         try:
-            return Path(self.place).read_text(encoding="utf-8").strip()
+            return Path(self.place).read_bytes().decode()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise Unreadable(f"can't be read: {type(error).__name__}") from None
+
+
+def surroundings(written: str) -> str:
+    """Return what stands around a secret and is hardly a part of it, '' for nothing; never the secret."""
+    secret = written.strip()
+    if secret[:1] in _QUOTES or secret[-1:] in _QUOTES:
+        return "has quotes around it, which count as a part of it; remove them"
+    if written.strip("\r\n") != written:
+        return "has a line end around it, which is left out"
+    return "has blanks around it, which are left out" if written != secret else ""
 
 
 def resolve(text: str, environ: Mapping[str, str]) -> str:

@@ -1,7 +1,8 @@
 """One source of the configuration: its provider, its options, and its secrets by reference."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
 from hookonce.receiver.config.rates import limit_or_none
-from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.config.secret_references import Reference, Unreadable, surroundings
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import Limit, Source
 
@@ -124,12 +125,13 @@ class SourceReader:
         refuses_with = source_choices.refusal(self._table, provider, found)
         for text in found:
             self._mistake(text)
-        for slot, secret in enumerate(secrets):
+        names = _secret_names(resolved)
+        for secret_name, secret in zip(names, secrets, strict=True):
             try:
                 if provider.check_secret:
                     provider.check_secret(secret)
             except ValueError as error:
-                self._mistake(f"secret {slot + 1} is not one: {error}")
+                self._mistake(f"the secret in {secret_name} is not one: {error}")
         return Source(
             name=self._name,
             provider=with_chosen_ids(provider, chosen),
@@ -150,12 +152,17 @@ class SourceReader:
             rate=self._table.rate,
             quota=self._table.quota,
             refuses_with=refuses_with,
-            secret_names=tuple(
-                reference.removesuffix("?") + (f" ({n + 1} of {len(values)})" if len(values) > 1 else "")
-                for reference, values in resolved
-                for n in range(len(values))
-            ),
+            secret_names=names,
+            secret_notes=tuple(self._notes()),
         )
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what stands around the secrets, by their references; what can't be read is a mistake already."""
+        for reference in map(Reference.parse, self._table.secrets):
+            with suppress(Unreadable):
+                written = (reference.written(self._environ) or "") if reference else ""
+                if reference and (note := surroundings(written)):
+                    yield f"the secret in {reference.kind}:{reference.place} {note}"
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:
         if self._table.quarantine and not self._table.keep_body:
@@ -255,3 +262,12 @@ class SourceReader:
         self._mistakes.append(
             f"source '{self._name}' {text}" if text.startswith("has ") else f"source '{self._name}': {text}"
         )
+
+
+def _secret_names(resolved: list[tuple[str, list[str]]]) -> tuple[str, ...]:
+    """Return the reference of each secret; of several in one variable, its number too."""
+    return tuple(
+        reference.removesuffix("?") + (f" ({n + 1} of {len(values)})" if len(values) > 1 else "")
+        for reference, values in resolved
+        for n in range(len(values))
+    )

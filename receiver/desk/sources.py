@@ -46,6 +46,9 @@ class SourceModel(ResponseModel):
         description="what to give to the sender; a path only, where no public_url is configured"
     )
     secrets: list[Slot]
+    secret_notes: list[Ours] = Field(
+        description="quotes, blanks or line ends around a secret, by its reference"
+    )
     has_handed_out_secret: bool
     repeats: Literal["run", "hold"]
     conflicts: Literal["accept", "reject"]
@@ -217,6 +220,7 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
             provider=source.provider.name,
             url=f"{source.public_url}/hooks/{source.name}",
             secrets=_slots(source, used.get(source.name, {})),
+            secret_notes=list(source.secret_notes),
             has_handed_out_secret=source.name in kept,
             repeats=source.repeats,
             conflicts=source.conflicts,

@@ -3,6 +3,14 @@ import pytest
 from hookonce.receiver.ledger import rejected
 from hookonce.receiver.ledger.rejected import Rejection
 
+AROUND = [
+    ("'{}'", "quotes"),
+    ('{}"', "quotes"),
+    ("{}\n", "a line end"),
+    ("{}\r\n", "a line end"),
+    (" {}", "blanks"),
+]
+
 
 @pytest.fixture
 def refused(ledger):
@@ -55,6 +63,28 @@ def test_sources_lists_no_secret(hookonce):
         ("stripe", "run", False),
     ]
     assert b"of the tests" not in listed.out + hookonce("sources", "list").out
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+@pytest.mark.parametrize(("written", "around"), AROUND)
+@pytest.mark.parametrize("kind", ["env", "file"])
+def test_what_stands_around_a_secret_is_listed_and_examined(
+    hookonce, inbox, monkeypatch, kind, written, around
+):
+    value = written.format("hush-hush-of-shopify")
+    monkeypatch.setenv("HUSH", value)
+    (inbox / "hush").write_bytes(value.encode())
+    reference = "env:HUSH" if kind == "env" else f"file:{inbox}/hush"
+    with (inbox / "hookonce.toml").open("a") as config:
+        config.write(f'[sources.shopify]\nsecrets = ["{reference}"]\n')
+
+    listed, examined = hookonce("sources", "list"), hookonce("doctor", "--json")
+
+    said = f"the secret in {reference} has {around} around it"
+    assert said in listed.err
+    [found] = [each for each in examined.documents if said in each["text"]]
+    assert (found["check"], found["level"]) == ("source shopify", "warn" if around == "quotes" else "ok")
+    assert "hush-hush" not in listed.err + found["text"]
 
 
 @pytest.mark.usefixtures("inbox")

@@ -1,3 +1,5 @@
+from base64 import b64encode
+
 import pytest
 
 from hookonce.receiver.config.alerts import AlertsTable, read_alerts
@@ -59,3 +61,22 @@ def test_unreadable_file_is_told_apart_from_an_absent_one_by_each_setting(tmp_pa
         " can't be read: UnicodeDecodeError",
     ]
     assert alerts.secret == ""
+
+
+@pytest.mark.parametrize("provider", ["standard_webhooks", "svix", "clerk", "resend"])
+@pytest.mark.parametrize(("size", "is_refused"), [(1, True), (15, True), (16, False), (24, False)])
+def test_whsec_key_that_is_cut_off_is_refused_by_the_name_of_its_setting(provider, size, is_refused):
+    secret = "whsec_" + b64encode(bytes(range(size))).decode()
+    mistakes = []
+
+    SourceReader(
+        "billing",
+        SourceTable(provider=provider, secrets=["env:BILLING_SECRET"]),
+        {"BILLING_SECRET": secret},
+        mistakes,
+        need_secrets=True,
+    ).read((), "")
+
+    assert bool(mistakes) is is_refused
+    assert all("env:BILLING_SECRET" in each and f"{size} bytes" in each for each in mistakes)
+    assert secret not in str(mistakes)

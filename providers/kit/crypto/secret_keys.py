@@ -21,6 +21,8 @@ _LOOKS: Final = {
     "base64": "base64 text",
     "whsec": "'whsec_' followed by base64 text",
 }
+MIN_WHSEC_BYTES: Final = 16
+"""Standard Webhooks asks for 24 bytes or more; what is shorter than this was cut off or made up."""
 
 
 def key_of(secret: str, codec: Codec) -> bytes:
@@ -36,6 +38,14 @@ def key_of(secret: str, codec: Codec) -> bytes:
         msg = f"the secret is not usable; expected {_LOOKS[codec]}"
         raise ValueError(msg)
     return key
+
+
+def check_key(secret: str, codec: Codec) -> None:
+    """Raises: ValueError with what a right secret looks like, for one that is cut off too."""
+    key = key_of(secret, codec)
+    if codec == "whsec" and len(key) < MIN_WHSEC_BYTES:
+        msg = f"its key is {len(key)} bytes long; expected {_LOOKS[codec]} of {MIN_WHSEC_BYTES} bytes or more"
+        raise ValueError(msg)
 
 
 def _decode(secret: str, codec: Codec) -> bytes:

@@ -18,7 +18,7 @@ from typing import Final, Literal, Unpack
 from urllib.parse import quote
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of, mac_of
+from hookonce.providers.kit.crypto.secret_keys import Codec, check_key, key_of, keys_of, mac_of
 from hookonce.providers.kit.crypto.signature_text import Encoding, Speller, speller
 from hookonce.providers.kit.events.fields import EventView, Extractor
 from hookonce.providers.kit.reading.bodies import header_of, octets
@@ -108,7 +108,7 @@ class Hmac:
 
     def check_secret(self, secret: str) -> None:
         """Raises: ValueError with what a secret of this sender looks like."""
-        key_of(secret, self.secret)
+        check_key(secret, self.secret)
 
     def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""

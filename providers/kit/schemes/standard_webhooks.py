@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of, mac_of
+from hookonce.providers.kit.crypto.secret_keys import Codec, check_key, key_of, keys_of, mac_of
 from hookonce.providers.kit.crypto.signature_text import Speller, speller
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity, told_apart_by
@@ -85,7 +85,7 @@ class StandardWebhooks:
         if secret.startswith((_PUBLIC, _PRIVATE)):
             _public(secret)
         else:
-            key_of(self.forms(secret)[0], self.secret)
+            check_key(self.forms(secret)[0], self.secret)
 
     def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""

@@ -10,7 +10,8 @@ from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.action_command import facts_of
 from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.desk import desk
-from hookonce.receiver.cli.output.tables import cell, print_json, show
+from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
@@ -44,6 +45,7 @@ def list_sources(*, as_json: bool) -> None:
         for document in documents:
             print_json(document)
         return
+    notes = [(document["name"], note) for document in documents for note in document.pop("secret_notes")]
     rows = [
         {**d, "secrets": _describe_slots(d["secrets"]), "last_delivery_at": ago(d["last_delivery_at"])}
         for d in documents
@@ -53,6 +55,8 @@ def list_sources(*, as_json: bool) -> None:
         [list(row.values()) for row in rows],
         empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
+    for name, note in notes:
+        tell(f"source '{name}': {clean(note)}")
 
 
 sources.add_command(facts_of(get_source, name="show"))
@@ -117,6 +121,7 @@ def _document(source: SourceModel) -> dict[str, Any]:
         "provider": source.provider,
         "url": source.url,
         "secrets": [slot.model_dump(exclude={"is_configured"}) for slot in source.secrets],
+        "secret_notes": source.secret_notes,
         "handed_out": source.has_handed_out_secret,
         "repeats": source.repeats,
         "paused": source.is_paused,
@@ -131,6 +136,7 @@ def _undocumented(source: Source) -> dict[str, Any]:
         "provider": source.provider.name,
         "url": f"{source.public_url}/hooks/{source.name}",
         "secrets": [{"slot": slot, "count": None, "last_used": None} for slot in slots],
+        "secret_notes": source.secret_notes,
         "handed_out": None,
         "repeats": source.repeats,
         "paused": None,
