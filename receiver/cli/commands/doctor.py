@@ -109,8 +109,7 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
             origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
             yield Finding("ok", f"source {name}", f"signing secrets: {origin}")
             for note in source.secret_notes:
-                level = "ok" if note.endswith("left out") else "warn"
-                yield Finding(level, f"source {name}", note)
+                yield Finding("ok" if note.endswith("left out") else "warn", f"source {name}", note)
         elif not source.provider.needs_secret:
             yield Finding("ok", f"source {name}", "needs no secret: its sender's keys are fetched")
         else:
