@@ -19,7 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
+
+UNREADABLE: Final = "unreadable"
+"""The type of an event that is authentic, and not readable by its adapter; its id is the SHA-256 (hex) of its bytes."""
 
 
 class Reason(StrEnum):
@@ -88,6 +92,7 @@ class Event:
     have one of these ids, of a sender that signs each attempt anew (`Attempts`), or of a source whose operator chose
     other ids between the attempts. `is_undated`: another event may have this id as well, so the time of receipt counts
     too; None where that is so of all the sender's events, or of none (`Sender.id_period`).
+    `unreadable`: why its adapter could not read it; it has the type `UNREADABLE` then, and no handler gets it.
     """
 
     id: str
@@ -98,6 +103,24 @@ class Event:
     raw: bytes | None = None
     retry_ids: tuple[str, ...] = ()
     is_undated: bool | None = None
+    unreadable: str = ""
+
+
+def unreadable(  # noqa: PLR0913  all but two by keyword
+    own: bytes,
+    why: Rejected,
+    *,
+    sender_id: str | None = None,
+    data: object = None,
+    account: str | None = None,
+    raw: bytes | None = None,
+) -> Event:
+    """Return the event for bytes that an adapter could not read; `own` makes its id, `raw` is given for an element.
+
+    `sender_id` is what can still be read as the sender's id. It is only told: the event that is read one day needs it.
+    """
+    told = f"{why}; its id reads {sender_id}" if sender_id else str(why)
+    return Event(sha256(own).hexdigest(), UNREADABLE, data, account, raw=raw, unreadable=told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ is in the parameter query, instead of a header or where none was sent. signed is
 {url}, {path}, {method}, {params}, {sha256} (of the body, in hex; {sha256:base64}, {sha256:raw} for its bytes),
 {header:name}. timestamp names its header, or is a table { header or key, unit (s, ms, iso, any), tolerance in seconds
 }. id and type (required), account and occurred_at are places: "$.path", "header:Name", "query:name", and of all but the
-id "fixed:text"; id may also be "fingerprint", of the body without the paths in volatile. Of a form "$.name" is a field;
-a body that is neither JSON nor a form is a text without places. Where different events may have equal bytes and no id,
-period says for how many seconds what looks alike is the same event. Of a batch items is the place of the list, "$" or
-"$.events": each element is an event, and the places, the fingerprint and the paths in volatile are an element's.
-challenge and methods are as for `token`.
+id "fixed:text"; id may also be "fingerprint", of the body without the paths in volatile. A list of places counts by the
+first that is there. Of a form "$.name" is a field; a body that is neither JSON nor a form is a text without places.
+Where different events may have equal bytes and no id, period says for how many seconds what looks alike is the same
+event. Of a batch items is the place of the list, "$" or "$.events": each element is an event, and the places, the
+fingerprint and the paths in volatile are an element's. challenge and methods are as for `token`.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """

@@ -21,9 +21,9 @@ count. tolerance is how old `iat` may be, in seconds, and leeway (60) how far cl
 until when it is good may say so for 30 days.
 
 id and type (required), account and occurred_at are places: "$.path" (of the claims, where the token is or is in the
-body), "header:Name", "query:name", and of all but the id "fixed:text"; id may also be "fingerprint". Of a token in a
-header, account and occurred_at may be "claim:name" besides, and the id "claim:jti". volatile, period,
-challenge and methods are as for `hmac`.
+body), "header:Name", "query:name", and of all but the id "fixed:text"; id may also be "fingerprint". A list of places
+counts by the first that is there. Of a token in a header, account and occurred_at may be "claim:name" besides, and the
+id "claim:jti". volatile, period, challenge and methods are as for `hmac`.
 
 https://datatracker.ietf.org/doc/html/rfc8725
 """
@@ -62,11 +62,14 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     delivered_by, handshake = declared.methods(given), kit.challenge(given, "challenge", None, None)
     given.done()
     return kit.Configured(
-        sign=declared.signer_of(scheme.sign, options),
+        sign=declared.signer_of(scheme.sign, given),
         events=events,
         sender=kit.Sender(
             scheme=scheme,
-            id_is_signed=not is_unsigned and not str(options["id"]).startswith(("header:", "query:")),
+            id_is_signed=not is_unsigned
+            and not any(
+                str(each).startswith(("header:", "query:")) for each in declared.places_of(given, "id")
+            ),
             body_is_unsigned=is_unsigned,
             signed_in_parts=bool(scheme.field),
             retry_horizon="whoever sends decides",

@@ -8,11 +8,10 @@ its type is the object's.
 https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_outboundmessaging.htm
 """
 
-from hashlib import sha256
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from hookonce.providers import Delivery, Event, Reason, Rejected, Reply, kit
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply, kit, unreadable
 
 _NS: Final = "{http://soap.sforce.com/2005/09/outbound}"
 _TYPE: Final = "{http://www.w3.org/2001/XMLSchema-instance}type"
@@ -44,7 +43,8 @@ def _event(notification: ET.Element, account: str | None) -> Event:
     thing = notification.find(f"{_NS}sObject")
     raw = ET.tostring(notification)
     if not number or thing is None:
-        return Event(sha256(raw).hexdigest(), kit.UNREADABLE, None, account, raw=raw)
+        why = Rejected(Reason.BAD_BODY, "a notification lacks its Id or its sObject")
+        return unreadable(raw, why, account=account, raw=raw)
     data = {each.tag.rpartition("}")[2]: each.text for each in thing}
     kind = thing.get(_TYPE, "sObject").rpartition(":")[2]
     return Event(number, kind or "sObject", data, account, raw=raw)

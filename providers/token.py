@@ -67,7 +67,7 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
             handshake=handshake,
             methods=delivered_by,
         ),
-        wrap=lambda sign: declared.signer_of(sign, options),
+        wrap=lambda sign: declared.signer_of(sign, given),
     )
 
 

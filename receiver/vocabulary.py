@@ -16,7 +16,9 @@ TERMS: Final[Mapping[str, str]] = {
     "provider": "the module that knows one kind of sender: how it signs, and where its events have id and type",
     "source": "one place that sends to you: a name, its URL `/hooks/<name>`, a provider, and secrets",
     "delivery": "one HTTP request of a sender; an event may be delivered many times",
-    "rejected": "of a delivery: not taken, because it is not authentic or can't be read; noted with its reason",
+    "rejected": "of a delivery: refused, because it is not authentic; noted with its reason",
+    "unreadable": "type of an event that is genuine and that its provider could not read: kept whole, dead, handled by "
+    "no handler until `hookonce replay --type unreadable` can read it",
     "quarantine": "where rejected deliveries are kept whole, if the source asks for it, to be verified again later",
     "event": "what a delivery tells, kept once per source and id of the sender's",
     "issue": "failures of one handler at one place of your code: open, fixed, or ignored until a time",

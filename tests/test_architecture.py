@@ -168,6 +168,7 @@ MAY_IMPORT = {
         "encryption",
         "failpoints",
         "idempotency",
+        "intake",
         "ledger",
         "logs",
         "monitoring",

@@ -28,10 +28,22 @@ IN_CONFLICT = (
     "{number} deliveries within {within} had another body under a known id; expected fewer than {most}; compare them "
     "with `hookonce conflicts list`: a sender's bug, or somebody else's body"
 )
+UNREADABLE = (
+    "{number} genuine deliveries within {within} could not be read by the source's provider module, and are kept; "
+    "expected fewer than {most}; see why with `hookonce events list --type unreadable --source {source}`, and once the "
+    "module reads them `hookonce replay --type unreadable --source {source}`"
+)
 LOST_LEASES = (
     "{number} attempts within {within} could not end, since their lease was another's by then; expected fewer than "
     "{most}; workers or the database stood still: what they wrote was rolled back, and was done again"
 )
+_COUNTED = (
+    ("signature_failures", FAILURES, FAILED),
+    ("conflicts", (Kind.CONFLICT,), IN_CONFLICT),
+    ("unreadable", (Kind.UNREADABLE,), UNREADABLE),
+    ("lost_leases", (Kind.REFUSED,), LOST_LEASES),
+)
+"""Alerts that are raised where something was counted too often: setting, what is counted, text."""
 _OF_ISSUES = _NEW, _REOPENED = ("new_issue", "reopened_issue")
 _NAMED = 3
 """Issues that an alert names at most."""
@@ -49,8 +61,9 @@ def ledger_conditions(
     """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
     chosen = settings.alerts
     found = _issues(connection, chosen, known)
-    if chosen.signature_failures:
-        found |= _often(connection, "signature_failures", chosen.signature_failures, FAILURES, FAILED)
+    for kind, counted, text in _COUNTED:
+        if rate := getattr(chosen, kind):
+            found |= _often(connection, kind, rate, counted, text)
     if chosen.dead_runs:
         found |= _dead(connection, chosen.dead_runs)
     if chosen.oldest_due:
@@ -62,10 +75,7 @@ def ledger_conditions(
     if chosen.duplicates:
         found |= _duplicates(connection, chosen.duplicates)
     if chosen.conflicts:
-        found |= _often(connection, "conflicts", chosen.conflicts, [Kind.CONFLICT], IN_CONFLICT)
         found |= _mostly_conflicts(connection)
-    if chosen.lost_leases:
-        found |= _often(connection, "lost_leases", chosen.lost_leases, [Kind.REFUSED], LOST_LEASES)
     if source_activity.is_current(connection):
         found |= dict(_silent(connection, settings, known, since, now))
     else:  # nothing is known, so nothing changes

@@ -8,12 +8,14 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 
 from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.jobs.maintenance.pruning import Pruner
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import lost_events, partitions
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
@@ -46,7 +48,7 @@ class MaintenanceTasks:
             ("batches of long ago are kept", _at_most_every(batch_parts.forget)),
             ("issues of long ago are kept", _at_most_every(issues.forget)),
             ("marks of long ago are kept", _at_most_every(marks.forget)),
-            ("bulk replays must wait", bulk_steps.advance),
+            ("bulk replays must wait", partial(bulk_steps.advance, reread=Rereader(settings))),
             ("bulk replays are not looked after", bulk_progress.look),
             ("what was pruned before is not counted", _once(event_accounts.begin)),
             ("activity was not counted", activity.fill),

@@ -29,7 +29,6 @@ from hookonce.providers.kit.crypto.fetched_keys import Documents, fetched, owner
 from hookonce.providers.kit.crypto.secret_keys import CODECS, as_whsec, key_of, keys_of
 from hookonce.providers.kit.crypto.signature_text import speller
 from hookonce.providers.kit.events.declare import (
-    UNREADABLE,
     Attempts,
     many_events,
     one_event,

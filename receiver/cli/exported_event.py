@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError, model_validator
 
-from hookonce.providers.kit.events.declare import UNREADABLE
 from hookonce.receiver.config.sources import SOURCE_NAME
 from hookonce.receiver.intake.new_events import plausible_time
 from hookonce.receiver.ledger.store import NewEvent
@@ -34,6 +33,7 @@ class ExportedEvent(BaseModel):
     id_is_signed: bool
     is_element: bool = False
     is_test: bool = False
+    unreadable: str | None = None
     occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
     url: str
     headers: dict[str, str]
@@ -73,7 +73,7 @@ class ExportedEvent(BaseModel):
             body=body,
             is_element=self.is_element,
             is_test=self.is_test,
-            is_readable=not (self.is_element and self.type == UNREADABLE),
+            unreadable=self.unreadable,
         )
 
 

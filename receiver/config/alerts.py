@@ -31,6 +31,7 @@ _FAILURES = Rate(20, timedelta(minutes=10))
 _DEAD = Rate(1, timedelta(hours=1))
 _DUPLICATES = Rate(1000, timedelta(minutes=10))
 _CONFLICTS = Rate(5, timedelta(hours=1))
+_UNREADABLE = Rate(1, timedelta(hours=1))
 _LOST_LEASES = Rate(10, timedelta(minutes=10))
 
 
@@ -89,6 +90,10 @@ class AlertsTable(BaseModel):
         default=_CONFLICTS,
         description="deliveries of a source with another body under a known id; `off` for never",
     )
+    unreadable: _Rate = Field(
+        default=_UNREADABLE,
+        description="genuine deliveries of a source that its adapter could not read; `off` for never",
+    )
     lost_leases: _Rate = Field(
         default=_LOST_LEASES,
         description="attempts of a source that could not end, their lease being lost; `off` for never",
@@ -118,6 +123,7 @@ class Alerts:
     breaker_open: timedelta | None = timedelta(minutes=1)
     duplicates: Rate | None = _DUPLICATES
     conflicts: Rate | None = _CONFLICTS
+    unreadable: Rate | None = _UNREADABLE
     lost_leases: Rate | None = _LOST_LEASES
     redis: timedelta | None = timedelta(minutes=1)
 
@@ -146,6 +152,7 @@ def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[s
         breaker_open=table.breaker_open,
         duplicates=table.duplicates,
         conflicts=table.conflicts,
+        unreadable=table.unreadable,
         lost_leases=table.lost_leases,
         redis=table.redis,
     )

@@ -43,7 +43,7 @@ class QuarantineTable(BaseModel):
         default=timedelta(days=7),
         description="how long each stays; 30d at most, and a day less than `keep_events`",
     )
-    reasons: list[Literal["bad_signature", "stale", "no_secret"]] = Field(
+    reasons: list[Literal["bad_signature", "stale", "no_secret", "bad_body", "too_large"]] = Field(
         default=["bad_signature", "stale", "no_secret"], description="for which of these it was rejected"
     )
 

@@ -31,6 +31,9 @@ _WAYS: Final[Mapping[str, _Way]] = {
     "duplicates": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
     "oldest_due": _Way("admin.handlers", "See what handlers wait for, start more workers"),
     "breaker_open": _Way("admin.limits", "See its error, fix the cause, resume it"),
+    "unreadable": _Way(
+        "admin.events", "See why, correct the provider module, then replay them", {"type": "unreadable"}
+    ),
     "lost_leases": _Way("admin.handlers", "See which handlers are slow, give workers time to finish"),
 }
 _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")

@@ -94,6 +94,7 @@ class PulledEvent(ResponseModel):
     is_test: bool
     id_is_signed: bool
     is_element: bool = Field(description="it is one of several events that came in one body")
+    unreadable: str | None = Field(description="why its provider module could not read it")
     received_at: datetime
     occurred_at: datetime | None
     url: str | None

@@ -1,6 +1,7 @@
 """Running events again: named ones at once, those of a filter as a bulk replay that the sweep drives."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -23,6 +24,7 @@ from hookonce.receiver.desk.models import (
 )
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
+from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import (
@@ -98,6 +100,7 @@ class ReplayResultModel(ResponseModel):
         "body_dropped",
         "body_not_kept",
         "unreadable",
+        "read",
         "changed",
         "already_done",
     ]
@@ -265,8 +268,8 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
     }
     named = named_events(desk, asked.events)
     if asked.dry_run:
-        with desk.connection.transaction(force_rollback=True):
-            return _shown(named, event_replays.replay(desk.connection, named.ids, None, **how))
+        with _rereader(desk, store=False) as reread, desk.connection.transaction(force_rollback=True):
+            return _shown(named, event_replays.replay(desk.connection, named.ids, None, reread=reread, **how))
     return _replayed(desk, named, **how)
 
 
@@ -321,7 +324,10 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
     While you ask again within ten seconds, the sweep leaves it to you; afterwards it goes on with it.
     """
     number = _bulk(desk, which.bulk).id
-    bulk, outcomes = bulk_steps.step(desk.connection, number, rate=asked.rate, driver=desk.who)
+    with _rereader(desk) as reread:
+        bulk, outcomes = bulk_steps.step(
+            desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread
+        )
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=_models(outcomes))
 
@@ -361,12 +367,16 @@ def named_events(desk: Desk, references: Sequence[str]) -> NamedEvents:
 
 
 def _replayed(desk: Desk, named: NamedEvents, **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
-    with desk.connection.transaction():  # what is refused leaves no line in the audit
-        outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, **how))
+    with _rereader(desk) as reread, desk.connection.transaction():  # a refusal leaves no line in the audit
+        outcomes = list(event_replays.replay(desk.connection, named.ids, desk.who, reread=reread, **how))
         if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
             raise Conflict(_said_of_done(outcomes), code="already_done")
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return _shown(named, outcomes)
+
+
+def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
+    return closing(Rereader(desk.settings, desk.intake, store=store))
 
 
 def _shown(named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:

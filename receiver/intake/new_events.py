@@ -4,7 +4,6 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 from hookonce.providers import Delivery, Event
-from hookonce.providers.kit.events.declare import is_unreadable
 from hookonce.providers.kit.events.fingerprint import delivery_fingerprint, fingerprint
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.ledger.store import NewEvent, RetryId
@@ -15,6 +14,7 @@ MAX_ID_BYTES = 255
 MAX_LABEL_LENGTH = 255
 _UNKNOWN_HORIZON = timedelta(days=3)
 """For how long a retry id counts of a sender that does not say when it gives up; most of those that do say less."""
+_SHORTEST_HORIZON = timedelta(minutes=1)
 _STEPS = 6
 """Of a period of receipt: what comes again within five of them is the same event, and after six it is another."""
 _MARK = 16
@@ -46,9 +46,20 @@ def receipt_of(provider: Provider, event: Event, mark: bytes, now: datetime) -> 
 
     That is what tells its body from another with the same id (`mark` is its fingerprint), and the time, in steps.
     """
-    if provider.id_period is None or event.is_undated is False:
+    period = _id_period(provider, event)
+    if period is None or event.is_undated is False:
         return ""
-    return _receipt(mark, now, provider.id_period / _STEPS)
+    return _receipt(mark, now, period / _STEPS)
+
+
+def _id_period(provider: Provider, event: Event) -> timedelta | None:
+    """Return within which time an equal body is the same event, of events without an id of their own.
+
+    An unreadable delivery is such an event for as long as its sender may try again.
+    """
+    if event.unreadable and event.raw is None:
+        return max(provider.retry_horizon or _UNKNOWN_HORIZON, _SHORTEST_HORIZON)
+    return provider.id_period
 
 
 def _receipt(mark: bytes, now: datetime, step: timedelta) -> str:
@@ -64,9 +75,10 @@ def retry_ids(provider: Provider, event: Event, mark: bytes, now: datetime) -> t
     """
     horizon = provider.retry_horizon or _UNKNOWN_HORIZON
     found = [RetryId(ledger_id(each), horizon) for each in event.retry_ids]
-    if provider.id_period is None:
+    period = _id_period(provider, event)
+    if period is None:
         return tuple(found)
-    step = provider.id_period / _STEPS
+    step = period / _STEPS
     own = receipt_of(provider, event, mark, now)
     names = (event.id, *event.retry_ids) if own else event.retry_ids
     near = [_receipt(mark, now + n * step, step) for n in range(1 - _STEPS, _STEPS)]
@@ -121,7 +133,7 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         headers=headers,
         body=body,
         is_element=event.raw is not None,
-        is_readable=not is_unreadable(event),
+        unreadable=event.unreadable or None,
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         repeat_mark=provider.repeat_mark(delivery, event),

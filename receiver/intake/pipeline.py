@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
-from hookonce.providers import Delivery, Event, Rejected, Reply
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
@@ -195,13 +195,30 @@ class Intake:
             return IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
         return self._store(source, delivery, events, at)
 
+    def reread(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> list[str]:
+        """Take in a delivery that was verified and could not be read when it came; return the ids of its events.
+
+        Without `store` nothing is stored. Raises `Rejected` where it, or an event of it, can't be read still, and
+        `LedgerUnavailable`.
+        """
+        source = self._handshake_secrets.with_secret(source)
+        delivery, events = self._verifier.read(source, delivery)
+        for event in events:
+            if event.unreadable:
+                raise Rejected(Reason.BAD_BODY, event.unreadable)
+        new = self._rows(source, delivery, events, at)
+        if store and new:
+            run(self._committed(DeliveryEvents(new, source.window), IN_THREAD))
+        return [each.event_id for each in new]
+
     def take_test(self, source: Source, delivery: Delivery, *, hold: bool = False) -> IntakeResult:
         """Take in what we signed ourselves; handlers see that its events are a test. A refusal is not noted.
 
         `hold`: no handler runs until somebody releases it. Raises as `take` does.
         """
         source, now = self._handshake_secrets.with_secret(source), self._clock()
-        delivery, events = self._verifier.authenticate(source, delivery, now)
+        self._verifier.verify(source, delivery, now)
+        delivery, events = self._verifier.read(source, delivery)
         return self._store(source, delivery, events, now, is_test=True, hold=hold)
 
     @property
@@ -279,6 +296,9 @@ class Intake:
         for each, row in zip(new.events, rows, strict=True):
             if row.verdict in _KNOWN:
                 self.background_writer.record_redelivery(each.source, row.retry_id or each.event_id)
+            elif each.unreadable:
+                self.background_writer.count(Tally(Kind.UNREADABLE, each.source))
+                log.warning("unreadable", extra={"source": each.source, "event": row.id})
             if row.verdict is Verdict.CONFLICT:
                 self.background_writer.count(Tally(Kind.CONFLICT, each.source))
                 log.warning("conflict", extra=_conflict(each, row))

@@ -7,8 +7,11 @@ known by its number, its place in the configuration from 1: what is counted says
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
+from hookonce.providers.kit.events.declare import unreadable_delivery
+from hookonce.providers.kit.reading.bodies import read_leniently
 from hookonce.providers.kit.signing.verdict import MAX_EVENTS
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.background_writer import BackgroundWriter
@@ -16,6 +19,8 @@ from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets
 from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
 from hookonce.receiver.source import Source
 
+_UNREADABLE = frozenset({Reason.BAD_BODY, Reason.BAD_HEADER, Reason.MISSING_HEADER, Reason.TOO_LARGE})
+"""Why a genuine delivery may be unreadable: larger than it is read, too, as far as the door took it."""
 MAX_COPIED_HEADERS = 64 * 1024 * 1024
 """Characters of headers that one delivery may bring, since each of its events keeps them."""
 
@@ -35,15 +40,10 @@ class Verifier:
     def reply_to_probe(self, source: Source, delivery: Delivery) -> Reply | None:
         """Answer a probe as its sender wants, keeping the secret that it hands out; None for what is not a probe.
 
-        OPTIONS that no sender answers otherwise is told the methods.
+        A body that can't be read is no probe. OPTIONS that no sender answers otherwise is told the methods.
         Raises `Rejected` and `KeyUnavailable`.
         """
-        handshake = source.provider.handshake
-        reply = (
-            self._key_fetcher.call_with_keys(source, handshake, delivery, source.secrets)
-            if handshake
-            else None
-        )
+        reply = self._answer(source, delivery)
         if reply is not None and reply.fetch is not None:
             self._key_fetcher.confirm(source, reply.fetch)
         if reply is not None and reply.secret is not None:
@@ -54,26 +54,64 @@ class Verifier:
 
     def is_probe(self, source: Source, delivery: Delivery) -> bool:
         """Whether a delivery is a probe; nothing is answered or kept. Raises as `reply_to_probe`."""
+        return self._answer(source, delivery) is not None
+
+    def _answer(self, source: Source, delivery: Delivery) -> Reply | None:
         handshake = source.provider.handshake
-        return (
-            handshake is not None
-            and self._key_fetcher.call_with_keys(source, handshake, delivery, source.secrets) is not None
-        )
+        if handshake is None:
+            return None
+        try:
+            return self._key_fetcher.call_with_keys(source, handshake, delivery, source.secrets)
+        except Rejected as error:
+            if error.reason is not Reason.BAD_BODY:
+                raise
+            return None
 
     def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> tuple[Delivery, list[Event]]:
         """Verify a delivery; return it as it is to be kept (decrypted, if its sender encrypts), and its events.
 
-        Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
+        A delivery that verifies and that its adapter can't read is one event of type `unreadable`, unless the source
+        verifies nothing. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
         """
-        provider = source.provider
+        self.verify(source, delivery, now)
+        reach("delivery.verified")
+        try:
+            return self.read(source, delivery)
+        except Rejected as error:
+            if source.unauthenticated or error.reason not in _UNREADABLE:
+                raise
+            return delivery, [unreadable_delivery(source.provider.events, delivery, error)]
+
+    def verify(self, source: Source, delivery: Delivery, now: datetime) -> None:
+        """Verify a delivery. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`."""
         if delivery.method == "HEAD":
             raise Rejected(Reason.BAD_METHOD, f"{delivery.method} is not how webhooks are delivered")
-        if not source.unauthenticated:
-            if not source.secrets and provider.needs_secret:
-                missing = f"source '{source.name}' has no signing secret; set {source.secret_places}"
-                raise Rejected(Reason.NO_SECRET, missing)
-            self._verify(source, delivery, now)
-        reach("delivery.verified")
+        if source.unauthenticated:
+            return
+        if not source.secrets and source.provider.needs_secret:
+            missing = f"source '{source.name}' has no signing secret; set {source.secret_places}"
+            raise Rejected(Reason.NO_SECRET, missing)
+
+        def verify(secrets: Sequence[str]) -> None:
+            check = partial(self._key_fetcher.call_with_keys, source, source.provider.verify)
+            try:
+                check(delivery, secrets, now)
+            except Rejected:
+                lenient = read_leniently(delivery)
+                if lenient is None:
+                    raise
+                check(lenient, secrets, now)
+
+        try:
+            number = verify_and_find_secret(verify, source.secrets)
+        except Rejected as error:
+            raise Unproven(error.reason, error.detail) from None
+        if number is not None:
+            self._background_writer.record_secret_use(source.name, number)
+
+    def read(self, source: Source, delivery: Delivery) -> tuple[Delivery, list[Event]]:
+        """Read the events of a delivery that was verified; see `authenticate`. Raises `Rejected`."""
+        provider = source.provider
         decoded = provider.decode(delivery, source.secrets) if provider.decode else delivery
         events = provider.events(decoded)
         if len(events) > MAX_EVENTS:
@@ -82,17 +120,6 @@ class Verifier:
             raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
         reach("delivery.parsed")
         return decoded, events
-
-    def _verify(self, source: Source, delivery: Delivery, now: datetime) -> None:
-        def verify(secrets: Sequence[str]) -> None:
-            self._key_fetcher.call_with_keys(source, source.provider.verify, delivery, secrets, now)
-
-        try:
-            number = verify_and_find_secret(verify, source.secrets)
-        except Rejected as error:
-            raise Unproven(error.reason, error.detail) from None
-        if number is not None:
-            self._background_writer.record_secret_use(source.name, number)
 
 
 def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:

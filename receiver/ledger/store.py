@@ -59,8 +59,9 @@ class NewEvent(NamedTuple):
     bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
     operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
-    is due so much later. `retry_ids`: an event that is stored under one of these is this one, unless an event has its
-    own id. A field that is a column says of which table; it is written by that name.
+    is due so much later. `unreadable`: why its adapter could not read it; it is dead then, and no handler gets it.
+    `retry_ids`: an event that is stored under one of these is this one, unless an event has its own id. A field that
+    is a column says of which table; it is written by that name.
     """
 
     source: InEvents[str]
@@ -75,7 +76,7 @@ class NewEvent(NamedTuple):
     headers: Annotated[str, Column("bodies", "headers::json")]
     body: InBodies[bytes]
     is_element: InBodies[bool] = False
-    is_readable: bool = True
+    unreadable: str | None = None
     hold_repeats: bool = False
     key_id: InBodies[str | None] = None
     traceparent: InBodies[str | None] = None
@@ -137,9 +138,9 @@ WITH incoming AS MATERIALIZED (
     INSERT INTO hookonce.queue (event, received_at, source, type, due_at, waits)
     SELECT id, received_at, source, stored.type, now() + coalesce(put_off, interval '0'),
            CASE WHEN {_IS_HELD} THEN '{states.Waits.HELD}' END
-    FROM stored JOIN incoming USING (source, event_id) WHERE is_readable
+    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NULL
 )%u%k
-SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
+SELECT source, event_id, id, unreadable IS NULL AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
 _RETRY_TYPES = ("text", "text", "bytea", "text", "interval")
@@ -149,10 +150,14 @@ _RETRIED = f"""unnest({", ".join(f"%b::{kind}[]" for kind in _RETRY_TYPES)})
 _UNLESS_RETRIED = f"""WHERE NOT EXISTS (
         SELECT FROM {_RETRIED}
         WHERE (r.source, r.event_id) = (i.source, i.event_id) AND e.received_at > now() - r.within)"""
-_UNREADABLE = f""", unreadable AS (
+_UNREADABLE = f""", buried AS (
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
     SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
-    FROM stored JOIN incoming USING (source, event_id) WHERE NOT is_readable
+    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NOT NULL
+), explained AS (
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
+    SELECT id, '', 1, 0, unreadable
+    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NOT NULL
 )"""  # noqa: S608  constants
 _MARKED = {
     "%r": "least(",
@@ -332,7 +337,7 @@ def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
     statement = _insert_statement(
         unless_retried=bool(retried),
         marked=any(event.repeat_mark is not None for event in batch),
-        unreadable=not all(event.is_readable for event in batch),
+        unreadable=any(event.unreadable for event in batch),
     )
     return statement, [*_columns(batch), *retried]
 

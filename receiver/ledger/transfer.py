@@ -24,7 +24,9 @@ _COLUMNS = """id, source, provider, event_id, type, account, fingerprint, id_is_
 occurred_at, deliveries, is_test"""
 
 _WITH_BODIES = """
-SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.event IS NOT NULL AS kept
+SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element,
+       b.event IS NOT NULL AS kept,
+       (SELECT f.error FROM hookonce.failures f WHERE f.event = e.id AND f.handler = '' LIMIT 1) AS unreadable
 FROM ({events}) AS e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
 """
 

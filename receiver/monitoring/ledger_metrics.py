@@ -78,6 +78,12 @@ TALLIES = {
         "source",
         "",
     ),
+    Kind.UNREADABLE: (
+        "hookonce_unreadable",
+        "Genuine events that the source's provider module could not read",
+        "source",
+        "",
+    ),
     Kind.REDIS_ERROR: ("hookonce_redis_errors", "Times that Redis failed receivers", "", "phase"),
     Kind.KEY: (
         "hookonce_idempotency",
@@ -101,7 +107,7 @@ OF_EACH_HANDLER = (
     (Kind.ATTEMPTS, ""),
     (Kind.RETRIES, ""),
 )
-OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED)
+OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED, Kind.UNREADABLE)
 PHASES = ("claim", "settle", "notify")
 UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
 """What a changed secret or a clock that is off looks like."""

@@ -1,19 +1,20 @@
 """Takes out of a body what must never be stored: the values at a source's `redact` paths.
 
 What can't be read can't be redacted, so nothing is kept of it. A body that was read is written anew, for a key
-that comes twice would otherwise hide its first value; numbers keep their digits, keys their order. A path goes
-on into text that holds JSON (`$.Message.card`, or the fields of a form), as some senders nest it.
+that comes twice would otherwise hide its first value; numbers keep their digits, keys their order, and so do NaN and
+bytes that are not UTF-8, which some senders write. A path goes on into text that holds JSON (`$.Message.card`, or the
+fields of a form), as some senders nest it.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlencode
 
 from hookonce.providers import Delivery, Rejected
-from hookonce.providers.kit.reading.bodies import form_pairs, is_form, text_of
+from hookonce.providers.kit.reading.bodies import BOM, form_pairs, is_form
 from hookonce.providers.kit.reading.json_paths import Step
 
 MASK = "[redacted]"
@@ -26,14 +27,14 @@ _UNREADABLE = (Rejected, ValueError, RecursionError)
 Paths = Sequence[tuple[Step, ...]]
 
 _DIGITS = token_hex(16)  # marks numbers while they are text; no sender can know it
-_NUMBER = re.compile(f'"{_DIGITS}([-+.0-9eE]+)"')
+_NUMBER = re.compile(f'"{_DIGITS}([-+.0-9eE]+|NaN|-?Infinity)"')
 
 
-def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+def _as_written(number: str) -> str:
+    return _DIGITS + number
 
 
-_DECODER = json.JSONDecoder(parse_float=lambda digits: _DIGITS + digits, parse_constant=_refused)
+_DECODER = json.JSONDecoder(parse_float=_as_written, parse_int=_as_written, parse_constant=_as_written)
 
 
 def redacted(body: bytes, paths: Paths, headers: Mapping[str, str]) -> bytes:
@@ -42,7 +43,8 @@ def redacted(body: bytes, paths: Paths, headers: Mapping[str, str]) -> bytes:
     `headers` say whether it may be a form. A body that is neither JSON nor a form becomes `NOTHING`.
     """
     try:
-        return _json(text_of(body), paths).encode()
+        text = body.removeprefix(BOM).decode(errors="surrogateescape")
+        return _json(text, paths).encode(errors="surrogateescape")
     except _UNREADABLE:
         pass
     if not is_form(headers):

@@ -79,9 +79,10 @@ def hookonce(monkeypatch, capfdbinary):
 def stored(ledger):
     """Put an event into the ledger, as a delivery would, then into any state; gives its id."""
 
-    def put(event_id, *, body=b"{}", status=None, runs=(), **columns):
+    def put(event_id, *, body=b"{}", status=None, runs=(), unreadable=None, **columns):
         source = columns.get("source", "stripe")
-        row = store.store(ledger, [arriving(source, event_id, columns.get("type", "invoice.paid"), body)])
+        event = arriving(source, event_id, columns.get("type", "invoice.paid"), body)
+        row = store.store(ledger, [event._replace(unreadable=unreadable)])
         number = row[source, event_id].id
         put_into_state(ledger, number, status, runs)
         return number

@@ -128,13 +128,13 @@ def test_replay_refuses_an_event_whose_body_was_dropped(hookonce, stored, ledger
     assert "its body was dropped by retention" in replayed.err
 
 
-def test_replay_refuses_what_the_provider_could_not_read(hookonce, stored, state):
-    number = stored("evt_1", status="dead", type="unreadable")
+def test_replay_refuses_what_the_provider_still_can_not_read(hookonce, stored, state, rings):
+    number = stored("evt_1", type="unreadable", unreadable="bad_body: $.id is missing")
 
     replayed = hookonce("replay", number)
 
-    assert (replayed.code, state(number)[0]) == (1, ("dead", None))
-    assert "could not read it" in replayed.err
+    assert (replayed.code, state(number)[0], rings()) == (1, ("dead", None), 0)
+    assert "still can't be read" in replayed.err
 
 
 def test_replay_takes_all_in_a_status_that_match(hookonce, stored, state):

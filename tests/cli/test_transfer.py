@@ -50,10 +50,9 @@ def test_events_of_an_export_are_the_same_in_another_ledger(
 
 @pytest.mark.parametrize("how", ["--run", "--no-run"])
 def test_element_that_nobody_can_read_is_dead_wherever_it_is_imported(
-    hookonce, stored, ledger, elsewhere, inbox, how
+    hookonce, stored, elsewhere, inbox, how
 ):
-    stored("evt_1", status="dead", type="unreadable")
-    ledger.execute("UPDATE hookonce.bodies SET is_element = true")
+    stored("evt_1", type="unreadable", unreadable="bad_body: $.id is missing")
     (inbox / "out").write_bytes(hookonce("events", "export").out)
 
     other = elsewhere()

@@ -104,7 +104,7 @@ def happen(connection):
     store(connection, [new_event(body=b"other")])
     end_events(connection, "done", [row.id], handler="h", ago=timedelta(minutes=2))
     connection.execute("UPDATE hookonce.runs SET started_at = finished_at - interval '0.3 seconds'")
-    store(connection, [new_event("dead", is_readable=False)])
+    store(connection, [new_event("dead", unreadable="bad_body: it is none")])
     connection.execute("UPDATE hookonce.events SET received_at = now() - interval '3 minutes'")
     rejected.add_rejections(connection, [], {("stripe", "stale"): 1})
     redeliveries.add_redeliveries(connection, {("stripe", "evt_1"): 1})

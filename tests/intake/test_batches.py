@@ -82,8 +82,11 @@ def deliver(receiver, request):
     return send
 
 
-def test_a_batch_whose_headers_would_be_kept_too_often_is_refused(deliver):
-    assert deliver(batch(range(1100)), padding="x" * 64 * 1024) == 413
+def test_a_batch_whose_headers_would_be_kept_too_often_is_kept_as_one_event(receiver, deliver):
+    assert deliver(batch(range(1100)), padding="x" * 64 * 1024) == 200
+
+    found = receiver.query("SELECT type, status FROM hookonce.event_states WHERE source = %s", deliver.source)
+    assert found == [("unreadable", "dead")]
 
 
 def test_batch_keeps_one_bad_element_raw_and_stores_the_others(receiver, deliver):

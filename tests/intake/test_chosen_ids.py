@@ -153,7 +153,7 @@ def test_account_and_id_are_not_mixed_up():
 
 
 def test_element_that_can_not_be_read_keeps_its_digest():
-    event = Event(sha256(b"{}").hexdigest(), "unreadable", {"order": {"id": 1}, "status": "x"}, raw=b"{}")
+    event = Event(sha256(b"{}").hexdigest(), "unreadable", {"order": {"id": 1}}, unreadable="bad_body: none")
 
     assert ids_of(event, ChosenIds(("$.order.id", "$.status"))) is event
 

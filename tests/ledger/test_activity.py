@@ -99,7 +99,7 @@ def test_activity_does_not_count_an_event_that_waits_for_another_run(connection)
 
 
 def test_activity_counts_an_unreadable_element_as_dead(connection):
-    deliver(connection, "a", is_readable=False)
+    deliver(connection, "a", unreadable="bad_body: it is none")
     connection.execute("UPDATE hookonce.runs SET finished_at = now() - interval '5 minutes'")
 
     fill(connection)

@@ -67,7 +67,7 @@ OTHERS = {
         "INSERT INTO hookonce.marks (event, n, token) VALUES (1, 0, gen_random_uuid())",
         "UPDATE hookonce.audit SET who = 'nobody'",
         "UPDATE hookonce.events SET source = 'other'",
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (1, 'h', 1, 1, 'none')",
+        "INSERT INTO hookonce.issues (id, handler, title, first_release) VALUES ('1', 'h', 't', '')",
         "UPDATE hookonce.breakers SET opened_at = now()",
     ),
     Task.DJANGO: (
@@ -170,7 +170,7 @@ def test_api_is_the_desks_and_says_so_to_a_receiver(given, redis_url, task, stat
 
 def test_what_a_receiver_takes_in_a_worker_runs(given, redis_url):
     with connections.connect(given.url(Task.RECEIVER)) as connection:
-        store(connection, [new_event("evt_1"), new_event("evt_2", is_readable=False)])
+        store(connection, [new_event("evt_1"), new_event("evt_2", unreadable="bad_body: it is none")])
 
     worked(given, redis_url, write_effect)
 

@@ -144,7 +144,7 @@ def lost_and_replayed(connection):
 
 
 def element_that_nobody_can_read(connection):
-    number = put(connection, is_readable=False)
+    number = put(connection, unreadable="bad_body: it is none")
     list(replays.replay(connection, [number], "test", again=True))
 
 

@@ -156,7 +156,7 @@ def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
 
 
 def test_store_keeps_an_unreadable_element_seen_and_dead(connection):
-    store(connection, [new_event(type="unreadable", is_readable=False, is_element=True)])
+    store(connection, [new_event(type="unreadable", unreadable="bad_body: it is none", is_element=True)])
 
     assert rows(connection, "SELECT status, due_at FROM hookonce.event_states") == [("dead", None)]
 

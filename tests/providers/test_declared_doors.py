@@ -51,6 +51,30 @@ def test_declared_source_takes_the_methods_of_its_option(name):
         declared(name, methods=["GET"])
 
 
+@pytest.mark.parametrize("name", ["token", "hmac", "signed"])
+def test_first_place_counts_that_a_delivery_has(name):
+    provider = declared(name, id=["header:X-Id", "$.data.id", "$.id"], type=["$.event", "$.type"])
+
+    def read(headers, **body):
+        [event] = provider.events(Delivery("POST", "", headers, json.dumps(body).encode()))
+        return event.id, event.type
+
+    assert read({"x-id": "h"}, id="b", event="e", type="t") == ("h", "e")
+    assert read({}, data={"id": "d"}, id="b", event=None, type="t") == ("d", "t")
+    assert read({}, id="b", type="t") == ("b", "t")
+
+
+@pytest.mark.parametrize("places", [[], ["$.id", 7], ["$.id", "fingerprint"], ["fixed:x", "$.id"]])
+def test_list_of_places_is_refused_with_the_place_that_is_wrong(places):
+    with pytest.raises(ValueError, match=r"id is .*expected|id is .*the same for every event"):
+        declared("hmac", id=places)
+
+
+def test_id_is_signed_only_where_each_of_its_places_is():
+    assert declared("hmac", id=["$.id", "$.data.id"]).id_is_signed
+    assert not declared("hmac", id=["$.id", "header:X-Id"]).id_is_signed
+
+
 def test_test_delivery_comes_by_the_first_of_the_methods():
     provider = declared("hmac", methods=["PUT"], signed="{method}{body}")
 

@@ -17,7 +17,8 @@ class Receiver:
         self.sources = {}
         self.now = datetime.now(UTC)
         self.database_url = database_url
-        self.app = create_app(Settings(database_url, redis_url, self.sources, **changes), lambda: self.now)
+        self.settings = Settings(database_url, redis_url, self.sources, **changes)
+        self.app = create_app(self.settings, lambda: self.now)
         self._client = self.app.test_client(use_cookies=False)
 
     def add(self, name, provider, *secrets, **options):

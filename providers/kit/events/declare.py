@@ -10,18 +10,22 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from hookonce.providers import Delivery, Event, Reason, Rejected
+from hookonce.providers import Delivery, Event, Reason, Rejected, unreadable
 from hookonce.providers.kit.events.fields import EventView, Extractor, Place, extractor, text, text_or_none
 from hookonce.providers.kit.reading import json_paths
-from hookonce.providers.kit.reading.bodies import form_body, form_field, json_body, json_in_form, text_of
+from hookonce.providers.kit.reading.bodies import (
+    form_body,
+    form_field,
+    json_body,
+    json_in_form,
+    read_leniently,
+    text_of,
+)
 from hookonce.providers.kit.signing.timestamps import instant
 
-UNREADABLE: Final = "unreadable"
-"""The type of an element that can't be read; its id is the SHA-256 (hex) of its bytes."""
 _MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
 _STEPS: Final = 9
 """Of the time within which attempts of one event follow each other: two events are told apart a ninth later."""
@@ -198,9 +202,16 @@ class one_of_two:  # noqa: N801  reads as a declaration
         return next((each.batch for each in (self.usual, self.other) if isinstance(each, many_events)), None)
 
 
-def is_unreadable(event: Event) -> bool:
-    """Whether an event is an element that could not be read; its sender might call a type just that."""
-    return event.raw is not None and event.type == UNREADABLE and event.id == sha256(event.raw).hexdigest()
+def unreadable_delivery(events: object, delivery: Delivery, why: Rejected) -> Event:
+    """Return the event for a genuine delivery that `events` could not read."""
+    sender_id = None
+    if isinstance(events, one_event):
+        try:
+            data = events.read(read_leniently(delivery) or delivery)
+        except Rejected:
+            data = None
+        sender_id = text_or_none(events.picks.id, EventView(delivery, data, data))
+    return unreadable(delivery.body, why, sender_id=sender_id)
 
 
 def _extractor_or_none(place: Place | None) -> Extractor | None:
@@ -215,8 +226,8 @@ def _element(spec: one_event, view: EventView, raw: str) -> Event:
     own = raw.encode("utf-8", "surrogatepass")
     try:
         return _event(spec, view, own)
-    except Rejected:
-        return Event(sha256(own).hexdigest(), UNREADABLE, view.data, raw=own)
+    except Rejected as error:
+        return unreadable(own, error, sender_id=text_or_none(spec.picks.id, view), data=view.data, raw=own)
 
 
 def _event(spec: one_event, view: EventView, raw: bytes | None) -> Event:

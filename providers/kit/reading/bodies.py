@@ -13,12 +13,13 @@ tests/providers/test_cost_before_proof.py measures what they leave.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from hookonce.providers import Delivery, Reason, Rejected
 
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 _MAX_FIELDS: Final = 1000
 """As many fields as a form may have; the largest known genuine one (Twilio) has under a hundred."""
 _MAX_ODD_ESCAPES: Final = 20_000
@@ -76,6 +77,16 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_fin
 _FAST_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
+def _integer_or_text(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return digits
+
+
+_LENIENT_DECODER: Final = json.JSONDecoder(parse_int=_integer_or_text)
+
+
 def _decoder_of(text: str) -> json.JSONDecoder:
     """Return the decoder for `text`. Raises: Rejected(too_large).
 
@@ -126,7 +137,7 @@ def text_of(body: bytes) -> str:
     Raises: Rejected(bad_body) when it is anything else.
     """
     try:
-        return body.removeprefix(_BOM).decode()
+        return body.removeprefix(BOM).decode()
     except UnicodeDecodeError as error:
         raise Rejected(Reason.BAD_BODY, f"the body is not UTF-8 at byte {error.start}") from None
 
@@ -156,6 +167,25 @@ def _json_in(body: bytes) -> Any:  # noqa: ANN401
     return parse_json(text_of(body))
 
 
+def read_leniently(delivery: Delivery) -> Delivery | None:
+    """Return a delivery that `json_body` refused, with a reading of its body by which it can be verified all the same.
+
+    Of senders whose signature stands in the body, or covers values of it. Read are NaN and Infinity, integers of any
+    length (as text beyond Python's digits) and bytes that are not UTF-8. None where `json_body` refused nothing, or
+    that leads to nothing. Raises: Rejected(too_large).
+    """
+    known: _Reading | None = delivery.readings.get("json")
+    if known is None or known.body is not delivery.body or known.refusal is None:
+        return None
+    text = delivery.body.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    _decoder_of(text)
+    try:
+        value = _LENIENT_DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return replace(delivery, readings={"json": _Reading(delivery.body, value, None)})
+
+
 def no_longer_than(max_bytes: int, delivery: Delivery) -> Delivery:
     """`delivery` as it is. Raises: Rejected(too_large) if its body has more bytes than `max_bytes`."""
     size = len(delivery.body)
@@ -169,7 +199,7 @@ def any_body(delivery: Delivery) -> Any:  # noqa: ANN401
 
     Raises: Rejected(bad_body).
     """
-    if delivery.body.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+    if delivery.body.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
         return json_body(delivery)
     return form_body(delivery) if is_form(delivery.headers) else text_of(delivery.body)
 
@@ -179,7 +209,7 @@ def json_or_form(delivery: Delivery) -> Any:  # noqa: ANN401
 
     Raises: Rejected(bad_body).
     """
-    is_json = delivery.body.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[")
+    is_json = delivery.body.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
     return json_body(delivery) if is_json else form_body(delivery)
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hookonce.providers import Delivery, Event
-from hookonce.providers.kit.events.declare import is_unreadable
 from hookonce.providers.kit.events.fields import EventView, Extractor, field, header, query, text_or_none
 from hookonce.providers.kit.provider import Provider
 
@@ -82,7 +81,7 @@ def is_own(event: Event, chosen: ChosenIds) -> bool:
 def _chosen(
     event: Event, delivery: Delivery, picks: Sequence[Extractor], account: Extractor | None, chosen: ChosenIds
 ) -> Event:
-    if is_unreadable(event):
+    if event.unreadable:
         return event
     view = EventView(delivery, event.data, event.data)
     if account is not None:

@@ -17,6 +17,7 @@ from hookonce.providers.kit.events.fields import (
     body_digest,
     data_digest,
     field,
+    first,
     fixed,
     header,
     query,
@@ -90,17 +91,17 @@ def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
         "account": place_or_none(given, "account"),
         "occurred_at": place_or_none(given, "occurred_at"),
     }
-    told = str(given.take("id"))
+    told = [str(each) for each in places_of(given, "id")]
     delivered_by = methods(given)
-    handshake = challenge(given, "challenge", None if told == "fingerprint" else id_at, scheme)
+    handshake = challenge(given, "challenge", None if told == ["fingerprint"] else id_at, scheme)
     expect_ids_that_differ(given, "id", within)
     given.done()
     return Configured(
-        sign=signer(scheme.sign, event_id=header_named(told), type=header_named(str(given.take("type")))),
+        sign=signer_of(scheme.sign, given),
         events=many_events(items=items, **places) if items else one_event(read=any_body, **places),
         sender=Sender(
             scheme=scheme,
-            id_is_signed=id_is_covered(told, template),
+            id_is_signed=all(id_is_covered(each, template) for each in told),
             signed_message=scheme.signed_message if "{params}" in template else None,
             signs_url="{url}" in template,
             retry_horizon="whoever sends decides",
@@ -200,20 +201,31 @@ def place(given: Options, name: str, expected: str = _EXPECTED) -> Extractor:
 
 
 def place_or_none(given: Options, name: str, expected: str = _EXPECTED) -> Extractor | None:
-    """Return a place written as text: `$.path`, `header:Name`, `query:name`, `fixed:text`; None if not given."""
-    value = given.take(name)
-    if value is None:
+    """Return a place written as text: `$.path`, `header:Name`, `query:name`, `fixed:text`; None if not given.
+
+    Of a list of places the first counts that a delivery has.
+    """
+    if given.take(name) is None:
         return None
-    kind, _, rest = str(value).partition(":")
-    try:
-        if kind in _PLACES and rest:
-            return _PLACES[kind](rest)
-        if isinstance(value, str) and value.startswith("$"):
-            return field(value)
-        given.mistakes.append(f"{name} is {value!r}, {expected}")
-    except ValueError as error:
-        given.mistakes.append(f"{name}: {error}")
-    return _NOWHERE
+    picks: list[Extractor] = []
+    for value in places_of(given, name):
+        kind, _, rest = str(value).partition(":")
+        try:
+            if kind in _PLACES and rest:
+                picks.append(_PLACES[kind](rest))
+            elif isinstance(value, str) and value.startswith("$"):
+                picks.append(field(value))
+            else:
+                given.mistakes.append(f"{name} is {value!r}, {expected}, or a list of such places")
+        except ValueError as error:
+            given.mistakes.append(f"{name}: {error}")
+    return first(*picks) if len(picks) > 1 else picks[0] if picks else _NOWHERE
+
+
+def places_of(given: Options, name: str) -> list[Any]:
+    """Return the places of an option, one or a list of some, as they were given."""
+    value = given.take(name)
+    return value if isinstance(value, list) and value else [value]
 
 
 def https_url(given: Options, name: str) -> str:
@@ -232,13 +244,15 @@ def https_url(given: Options, name: str) -> str:
     return url
 
 
-def signer_of(sign: Sign, options: Mapping[str, Any]) -> Sign:
+def signer_of(sign: Sign, given: Options) -> Sign:
     """Have `sign` add the id and the type, where the options name headers for them."""
-    return signer(sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
+    names = (header_named(places_of(given, each)[0]) for each in ("id", "type"))
+    return signer(sign, **dict(zip(("event_id", "type"), names, strict=True)))
 
 
-def header_named(place: str) -> str:
+def header_named(place: object) -> str:
     """Return the header that a place names, in lower case; empty for other places."""
+    place = str(place)
     return place.removeprefix("header:").lower() if place.startswith("header:") else ""
 
 
@@ -276,9 +290,10 @@ def expect_ids_that_differ(given: Options, name: str, within: timedelta | None, 
     `proof` is where the secret comes, as the option `in` has it. With a period the body and the time of receipt are
     parts of the id, so that any place will do.
     """
-    told = given.take(name)
-    why = reason_for_one_id(told, proof) if isinstance(told, str) and within is None else ""
-    if why:
+    for told in places_of(given, name) if within is None else ():
+        why = reason_for_one_id(told, proof) if isinstance(told, str) else ""
+        if not why:
+            continue
         given.mistakes.append(
             f"{name} is {told!r}, {why}, so all events but the first would be duplicates; write "
             f'{name} = "fingerprint" if the sender has no id, or its place, "$.path", "header:Name" or "query:name"; '
@@ -300,17 +315,20 @@ def reason_for_one_id(told: str, proof: str = "") -> str:
 
 def identity(given: Options, name: str, within: timedelta | None, items: str = "") -> Identity:
     """Return how events are told apart whose id is at the place that `id_place` reads, and when they came `within`."""
-    told = str(given.take(name))
     if within:
         return told_apart_by(RECEIPT)
-    kind, _, rest = told.partition(":")
-    if kind in {"header", "query", "claim"} and rest:
-        return told_apart_by(f"{kind} {rest.lower() if kind == 'header' else rest}")
-    if told.startswith("$"):
-        return told_apart_by(f"{items}[*]{told[1:]}" if items else told)
-    return told_apart_by(
-        BODY, because="the source's options say that the body, or a fixed text, is the event"
-    )
+    found = []
+    for told in map(str, places_of(given, name)):
+        kind, _, rest = told.partition(":")
+        if kind in {"header", "query", "claim"} and rest:
+            found.append(f"{kind} {rest.lower() if kind == 'header' else rest}")
+        elif told.startswith("$"):
+            found.append(f"{items}[*]{told[1:]}" if items else told)
+        else:
+            return told_apart_by(
+                BODY, because="the source's options say that the body, or a fixed text, is the event"
+            )
+    return told_apart_by(*found)
 
 
 def volatile(given: Options, name: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from hookonce.providers.kit.crypto.signature_text import ENCODINGS, Encoding
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity, told_apart_by
 from hookonce.providers.kit.reading import json_paths
-from hookonce.providers.kit.registry.declared_options import https_url, identity, timestamp
+from hookonce.providers.kit.registry.declared_options import https_url, identity, places_of, timestamp
 from hookonce.providers.kit.registry.options import Options
 from hookonce.providers.kit.schemes.jwt import Jwt, claim
 from hookonce.providers.kit.schemes.public_key_signature import FORMS, Signed
@@ -174,7 +174,7 @@ def claim_or_none(given: Options, header: str, name: str) -> Extractor | None:
 
 def identity_of_token(given: Options, within: timedelta | None, *, is_body: bool) -> Identity:
     """Return how events are told apart, whose id may be a claim of the token that the body is, or holds."""
-    told = str(given.take("id"))
-    if is_body and not within and told.startswith("$."):
-        return told_apart_by(f"claim {told[2:]}")
+    told = [str(each) for each in places_of(given, "id")]
+    if is_body and not within and all(each.startswith("$.") for each in told):
+        return told_apart_by(*(f"claim {each[2:]}" for each in told))
     return identity(given, "id", within)

@@ -41,8 +41,9 @@ NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.BODY_NOT_KEPT: ("bad", "It can't be replayed: its source keeps no bodies."),
     ReplayOutcome.UNREADABLE: (
         "bad",
-        "It can't be replayed: the provider could not read it. The raw body shows why.",
+        "Its provider module still can't read it. The error below says why.",
     ),
+    ReplayOutcome.READ: ("good", "It was read: its result names the events that it holds."),
     "decided": ("good", "Saved. Replay the event, and its handler continues after the step."),
     ReplayOutcome.CHANGED: (
         "warn",

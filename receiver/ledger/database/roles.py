@@ -64,7 +64,7 @@ RIGHTS: Mapping[str, Rights] = {
     "pauses": Rights("r", "radl", "radl"),
     # What became of it
     "runs": Rights("ra", "rawd", "rawd"),
-    "failures": Rights("r", "raw", "rwd"),
+    "failures": Rights("ra", "raw", "rawd"),
     "issues": Rights("r", "rawd", "rw"),
     "releases": Rights("r", "ra", "r"),
     "run_logs": Rights("r", "rawd", "rawd"),

@@ -4,4 +4,5 @@
 - `bulk`: all that match a filter: begun, looked up, stopped
 - `bulk_steps`: takes such a replay further
 - `bulk_progress`: what became of its events
+- `rereading`: what is stored of unreadable events, and their end once they are read
 """

@@ -18,7 +18,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.bulk import COLUMNS, GET, Bulk, one
-from hookonce.receiver.ledger.replay.events import ReplayResult
+from hookonce.receiver.ledger.replay.events import ReplayResult, Reread
 from hookonce.receiver.ledger.states import EventStatus
 
 DRIVER_GONE = timedelta(seconds=10)
@@ -56,22 +56,26 @@ WHERE id = %(id)s RETURNING {COLUMNS}
 _KEEP = "INSERT INTO hookonce.bulk_steps (bulk, last_event, events) VALUES (%s, %s, %s)"
 
 
-def step(
+def step(  # noqa: PLR0913  the last by keyword
     connection: psycopg.Connection,
     number: int,
     most: int = events.REPLAY_BATCH,
     *,
     driver: str | None = None,
     rate: float | None = None,
+    reread: Reread | None = None,
 ) -> tuple[Bulk, list[ReplayResult]]:
     """Replay the next events, as its rate allows, and move the cursor with them; committed. `rate` is another one.
 
     One that has ended, or that somebody else drives, is given as it is. Raises: LookupError where there is none.
     """
-    return _taken(connection, number, most, driver, rate) or (one(connection, GET, [number]), [])
+    return _taken(connection, number, most, driver=driver, rate=rate, reread=reread) or (
+        one(connection, GET, [number]),
+        [],
+    )
 
 
-def advance(connection: psycopg.Connection) -> int:
+def advance(connection: psycopg.Connection, reread: Reread | None = None) -> int:
     """Take the next steps of the replays that nobody drives, each at its rate; return how many events they were.
 
     Safe in many processes at once. Ends after `TURN_LENGTH`.
@@ -81,15 +85,21 @@ def advance(connection: psycopg.Connection) -> int:
     replayed = 0
     while waiting and time.monotonic() < deadline:
         number = waiting.pop(0)
-        if taken := _taken(connection, number, events.REPLAY_BATCH, None, None):
+        if taken := _taken(connection, number, events.REPLAY_BATCH, reread=reread):
             bulk, outcomes = taken
             replayed += sum(outcome.is_whole for outcome in outcomes)
             waiting += [number] * (bulk.ended_at is None)
     return replayed
 
 
-def _taken(
-    connection: psycopg.Connection, number: int, most: int, driver: str | None, rate: float | None
+def _taken(  # noqa: PLR0913  the last by keyword
+    connection: psycopg.Connection,
+    number: int,
+    most: int,
+    *,
+    driver: str | None = None,
+    rate: float | None = None,
+    reread: Reread | None = None,
 ) -> tuple[Bulk, list[ReplayResult]] | None:
     """Take a step; None where somebody else takes them, the rate allows none yet, or there is none left."""
     asked = {"id": number, "driver": driver, "rate": rate, "gone": DRIVER_GONE}
@@ -97,7 +107,9 @@ def _taken(
         if rate is not None:
             cursor.execute(_SET_RATE, asked)
         bulk = cursor.execute(_TAKE.encode(), asked).fetchone()
-        return _step(connection, bulk, min(most, _allowed(connection, bulk)), driver) if bulk else None
+        return (
+            _step(connection, bulk, min(most, _allowed(connection, bulk)), driver, reread) if bulk else None
+        )
 
 
 def _allowed(connection: psycopg.Connection, bulk: Bulk) -> int:
@@ -110,7 +122,7 @@ def _allowed(connection: psycopg.Connection, bulk: Bulk) -> int:
 
 
 def _step(
-    connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None
+    connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None, reread: Reread | None
 ) -> tuple[Bulk, list[ReplayResult]]:
     wanted = bulk.wanted
     ids, last = _next(connection, bulk, wanted, limit)
@@ -120,7 +132,15 @@ def _step(
     }  # whoever began it was told how many of each there are
     until = bulk.started_at if takes_done else None  # nobody saw what has ended well since
     outcomes = list(
-        events.replay(connection, ids, None, status=wanted.status, again=takes_done, done_until=until)
+        events.replay(
+            connection,
+            ids,
+            None,
+            status=wanted.status,
+            again=takes_done,
+            done_until=until,
+            reread=reread,
+        )
     )
     whole = [outcome.id for outcome in outcomes if outcome.is_whole]
     if whole:

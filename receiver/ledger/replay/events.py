@@ -14,7 +14,7 @@ until then has its row in `runs`, and one that ends later was under way.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -25,8 +25,10 @@ import psycopg
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
+from hookonce.receiver.ledger.replay import rereading
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
+from hookonce.receiver.ledger.store import Key
 
 REPLAY_BATCH = 200
 """Events replayed in one transaction; what it locks, workers pass by."""
@@ -42,11 +44,14 @@ class ReplayOutcome(StrEnum):
     BODY_DROPPED = "body dropped"
     BODY_NOT_KEPT = "body not kept"
     UNREADABLE = "unreadable"
+    READ = "read"
     CHANGED = "changed"
     DONE = "already done"
 
 
-GOOD = frozenset({ReplayOutcome.REPLAYED, ReplayOutcome.RELEASED, ReplayOutcome.QUEUED})
+GOOD = frozenset({ReplayOutcome.REPLAYED, ReplayOutcome.RELEASED, ReplayOutcome.QUEUED, ReplayOutcome.READ})
+Reread = Callable[[psycopg.Connection, int], Sequence[Key] | None]
+"""Reads an unreadable event anew (`receiver.intake.rereading`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,23 +202,34 @@ def replay(  # noqa: PLR0913  all but three by keyword
     again: bool = False,
     seen: Mapping[int, str] = MappingProxyType({}),
     done_until: datetime | None = None,
+    reread: Reread | None = None,
 ) -> Iterator[ReplayResult]:
     """Make events due again, in batches that are committed one by one; audited, each event by a line.
 
     With `status`, an event that has left it meanwhile is left alone, and so is one of which more, or less, is done than
     was `seen` (a `view` by its id), or of which anything was done after `done_until`. Runs that are done stay so,
     unless `again`. Steps whose names are in `forget` are done anew, unless their run is under way or stays done. Ids
-    that are not in the ledger give no outcome. Without `who`, nothing is audited: that is for a bulk replay, which has
-    its own lines.
+    that are not in the ledger give no outcome. An unreadable event is read anew by `reread`, and is done once that has
+    succeeded. Without `who`, nothing is audited: that is for a bulk replay, which has its own lines.
     """
     wanted = sorted(set(ids))
     for start in range(0, len(wanted), REPLAY_BATCH):
         with connection.transaction():
             batch = wanted[start : start + REPLAY_BATCH]
             outcomes = _replay(connection, batch, _Asked(status, again, seen, done_until), forget)
+            if reread is not None:
+                _read_anew(connection, outcomes, reread)
             if who is not None:
                 note_all(connection, who, map(_note, outcomes))
         yield from outcomes
+
+
+def _read_anew(connection: psycopg.Connection, outcomes: Iterable[ReplayResult], reread: Reread) -> None:
+    """Have unreadable events, which are locked, read anew; those that can be read are done."""
+    for outcome in outcomes:
+        if outcome.fate is ReplayOutcome.UNREADABLE and (keys := reread(connection, outcome.id)):
+            rereading.end_as_read(connection, outcome.id, keys)
+            outcome.fate = ReplayOutcome.READ
 
 
 @dataclass(frozen=True, slots=True)

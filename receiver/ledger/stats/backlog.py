@@ -76,7 +76,7 @@ def oldest_due_by_source(connection: psycopg.Connection) -> dict[str, float]:
 _DEAD = f"""
 WITH dead AS MATERIALIZED (
     SELECT event, finished_at FROM hookonce.runs r
-    WHERE status = '{RunStatus.DEAD}' AND is_last
+    WHERE status = '{RunStatus.DEAD}' AND is_last AND handler <> ''
           AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0)
     ORDER BY event DESC LIMIT %(most)s
 )
@@ -90,8 +90,8 @@ GROUP BY source
 def dead(connection: psycopg.Connection, within: timedelta) -> dict[str, tuple[int, int]]:
     """Count, by source, the events that are dead: those that died within the last `within`, and all of them.
 
-    Of more than `MAX_COUNTED`, the newest are looked at. What was replayed is dead no more; what can't be read is dead
-    from when it came.
+    Of more than `MAX_COUNTED`, the newest are looked at. What was replayed is dead no more; what can't be read is
+    counted by itself.
     """
     rows = connection.execute(_DEAD, {"within": within, "most": MAX_COUNTED})
     return {source: (recent, number) for source, recent, number in rows if recent}

@@ -12,6 +12,7 @@ is counted by, `what` the kind, and after a dot its detail:
                             count a batch once for each of its sources
     recovered-run.<same>    the same, by the handler of the run; a batch counts once
     redis.<phase>           an error of Redis, by what it was asked for; counted by no source
+    unreadable              a genuine event that its adapter could not read
     key.<outcome>           a request under a key, by operation (`receiver.idempotency.counted`)
     ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these, and
     attempts, retries       how many attempts it had, and how many of them came after the first
@@ -37,6 +38,7 @@ class Kind(StrEnum):
     RECOVERED = "recovered"
     RECOVERED_RUN = "recovered-run"
     REFUSED = "refused"
+    UNREADABLE = "unreadable"
     REDIS_ERROR = "redis"
     KEY = "key"
     ENDED = "ended"
