@@ -25,6 +25,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.options.repeats import refuse_repeats
 from hookonce.receiver.cli.output.exits import Exit, exits
 
 _HERE = "hookonce.receiver.cli.commands"
@@ -142,6 +143,11 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
+        if not ctx.resilient_parsing:
+            refuse_repeats(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(  # noqa: D102
         self, ctx: click.Context, args: list[str]
