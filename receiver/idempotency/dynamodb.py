@@ -23,10 +23,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from hookonce.receiver.idempotency.records import (
     Claim,
     Key,
@@ -38,6 +34,13 @@ from hookonce.receiver.idempotency.records import (
     Verdict,
     verdict,
 )
+
+try:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+except ImportError:
+    raise ImportError("DynamoDB needs boto3: pip install 'hookonce[dynamodb]'") from None
 
 MAX_RESULT = 350 * 1024
 """An item has 400 KB."""

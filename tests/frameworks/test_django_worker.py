@@ -206,14 +206,3 @@ def test_entry_of_the_ledger_leads_where_its_url_does(refusing):
     code = "from project.settings import DATABASES; print(DATABASES['default']['NAME'])"
 
     assert refusing.run("-c", code).stdout.strip() == conninfo_to_dict(refusing.database_url)["dbname"]
-
-
-@pytest.mark.parametrize(
-    ("module", "library"), [("django", "django"), ("fastapi", "starlette")], ids=["django", "fastapi"]
-)
-def test_import_without_the_extra_names_it(refusing, module, library):
-    code = f"import sys; sys.modules['{library}'] = None; import hookonce.{module}"
-
-    done = refusing.run("-c", code, check=False, cold=True)
-
-    assert done.stderr.splitlines()[-1].endswith(f"pip install 'hookonce[{module}]'")

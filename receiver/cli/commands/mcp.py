@@ -34,7 +34,7 @@ def mcp(url: str | None, address: tuple[str, int] | None, *, read_only: bool) ->
     try:
         from hookonce.receiver.api.mcp import server
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"mcp", "uvicorn"}:
+        if (error.name or "").partition(".")[0] == "hookonce":
             raise
         raise click.ClickException("agents need the extra: pip install 'hookonce[mcp]'") from None
     where = url or os.environ.get("HOOKONCE_API_URL") or _DEFAULT_URL
