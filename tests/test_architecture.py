@@ -16,7 +16,7 @@ from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("receiver", "providers", "jobs")
-FRAMEWORKS = ("flask", "fastapi.py", "django", "testing")
+FRAMEWORKS = ("flask", "fastapi.py", "django", "ledger.py", "testing")
 """What lies in hookonce/ itself, besides its `__init__.py`: named `hookonce.flask` here, unlike Flask."""
 MODULES = sorted(
     [
@@ -178,6 +178,7 @@ MAY_IMPORT = {
     ),
     "hookonce.django": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.fastapi": ("web",),
+    "hookonce.ledger": ("ledger",),
     "hookonce.flask": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.testing": (
         "jobs",
@@ -300,6 +301,7 @@ LATE = {
     "receiver.web.mounted": "the extra `otel`",
     "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.ledger.database.migrate": "Alembic and SQLAlchemy, which a new ledger is made without in half the time",
+    "receiver.ledger.database.roles": "SQLAlchemy, whose tables only a reader's rights are read from",
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
     "jobs.attempts.shared": "the extra `otel`",

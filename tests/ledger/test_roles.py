@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
+from hookonce.ledger import event_states, events, failures, queue, run_states, runs
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.config.settings import load_settings
@@ -77,6 +78,14 @@ OTHERS = {
         "DELETE FROM hookonce.queue",
         "SELECT hookonce.make_partition(current_date)",
     ),
+    Task.READER: (
+        "SELECT * FROM hookonce.events",
+        "SELECT token FROM hookonce.queue",
+        "SELECT result FROM hookonce.run_states",
+        "SELECT FROM hookonce.bodies",
+        "DELETE FROM hookonce.queue",
+        OUTCOME,
+    ),
 }
 """What each role may not do, by its task."""
 NOBODYS = (
@@ -86,6 +95,12 @@ NOBODYS = (
     "ALTER TABLE hookonce.events ADD COLUMN mine int",
     "DROP TABLE hookonce.bodies_{today}",
 )
+COLUMNS_READ_BY = """
+SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+WHERE c.relnamespace = 'hookonce'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+      AND has_column_privilege(%s, c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES')
+"""
+PROMISED = (event_states, events, failures, queue, run_states, runs)
 TODAY = datetime.now(UTC).date()
 
 
@@ -154,6 +169,27 @@ def test_role_can_not_do_the_work_of_others(given, task, statement):
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         connection.execute(statement.replace("{today}", f"{TODAY:%Y%m%d}"))
+
+
+def test_reader_reads_the_promised_columns_and_no_other(given):
+    readable = given.owner.execute(COLUMNS_READ_BY, [given.named[Task.READER]]).fetchall()
+
+    promised = {(table.name, column.name) for table in PROMISED for column in table.c}
+    assert sorted(readable) == sorted(promised)
+
+
+def test_reader_of_new_tables_is_among_the_roles_to_be_granted_again(given):
+    name = given.named[Task.READER]
+    given.owner.execute(
+        sql.SQL("DROP OWNED BY {}").format(
+            sql.SQL(", ").join(sql.Identifier(each) for each in given.named.values())
+        )
+    )
+    roles.apply(given.owner, {Task.READER: name})
+
+    given.owner.execute("DROP TABLE hookonce.watching; CREATE TABLE hookonce.watching ()")
+
+    assert roles.behind(given.owner) == [name]
 
 
 @pytest.mark.parametrize(("task", "status"), [(Task.RECEIVER, 503), (Task.DESK, 200)])

@@ -63,6 +63,9 @@ def current() -> None:
 @click.option("--worker", metavar="ROLE", help="who runs handlers and looks after the ledger")
 @click.option("--desk", metavar="ROLE", help="who commands, the API and the dashboard are")
 @click.option("--django", metavar="ROLE", help="who Django is connected as, where its worker ends runs")
+@click.option(
+    "--reader", metavar="ROLE", help="who asks by SQL for states and figures, and reads no contents"
+)
 @click.option("--upgrade", metavar="ROLE", help="who is to own the ledger, and to run `hookonce db upgrade`")
 @click.option(
     "--apply", "applies", is_flag=True, help="run the SQL as the role in DATABASE_URL, and print none"

@@ -11,6 +11,7 @@
 - `plans`: transactions on the queue, and how its statements are planned
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the schema of a ledger, in SQL
+- `public_tables`: the part of it that users may SELECT from
 - `roles`, `functions`: what each role may do where there are several, and what is done for it with the owner's rights
 - `schema_version`: the revision this code was written for, and the one that a ledger has
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock

@@ -31,10 +31,12 @@ class Task(StrEnum):
     """The command line, and `serve` with its API and its dashboard. They take events in besides: what was rejected."""
     DJANGO = "django"
     """Django's own connection, on which its handlers write and runs are ended, by functions alone."""
+    READER = "reader"
+    """Who asks by SQL: the columns of `receiver.ledger.database.public_tables`, and nothing else."""
 
 
 class Rights(NamedTuple):
-    """Rights on one table, by task; those of `django` are none."""
+    """Rights on one table, by task; `django` has none, and `reader` has its columns."""
 
     receiver: str = ""
     worker: str = ""
@@ -171,7 +173,15 @@ def _needed(table: str, tasks: Sequence[Task]) -> Sequence[str]:
     found = [word for letter, word in _WORDS.items() if letter in letters]
     if "l" in letters and "w" not in letters:
         found += [f"UPDATE ({column})" for column in LOCKED_BY[table]]
+    if Task.READER in tasks and "r" not in letters:
+        found += [f"SELECT ({column})" for column in _promised().get(table, ())]
     return found
+
+
+def _promised() -> Mapping[str, Sequence[str]]:
+    from hookonce.receiver.ledger.database import public_tables  # noqa: PLC0415  SQLAlchemy, for readers alone
+
+    return public_tables.COLUMNS
 
 
 def _quoted(role: str) -> str:
@@ -210,7 +220,8 @@ def lacking(connection: psycopg.Connection, task: Task) -> Sequence[tuple[str, s
 
 _ARE_BEHIND = f"""
 WITH ours AS (SELECT c.* FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = {_TABLE})
-SELECT DISTINCT pg_get_userbyid(granted.grantee) FROM ours, aclexplode(ours.relacl) AS granted
+SELECT DISTINCT pg_get_userbyid(granted.grantee)
+FROM ours JOIN pg_attribute a ON a.attrelid = ours.oid, aclexplode(ours.relacl || a.attacl) AS granted
 WHERE granted.grantee NOT IN (0, ours.relowner) AND EXISTS (SELECT FROM ours WHERE relacl IS NULL)
 ORDER BY 1
 """  # noqa: S608  constants
