@@ -4,7 +4,7 @@
 
 That a step is in progress is committed before its function is called, and its result after, both on a connection of
 its own. So a later attempt tells a step that was cut off from one that never ran. Nobody can tell from here what came
-of the former: `recover` asks the other side by the step's key, and where nobody answers, the function is called again
+of the first: `recover` asks the other side by the step's key, and where nobody answers, the function is called again
 under the same key, or a person decides (docs/decisions/0022).
 
 The way of a step is said once, in `_way`; how its parts are called, by an `async def` handler or any other, is not.

@@ -10,7 +10,7 @@ from re import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from hookonce.providers import Delivery, Event, Rejected, Reply
+from hookonce.providers import Delivery, Event, Reply
 from hookonce.providers.kit.events.declare import one_event, one_of_two
 from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
@@ -72,11 +72,8 @@ class Provider(Sender):
         """
         if self.signed_message is None or self.id_is_signed:
             return None
-        try:
-            signed = self.signed_message(delivery)
-        except Rejected:  # it was stored before this release, and has not the form of today
-            return None
-        return sha256(b"signed " + sha256(signed).digest() + (event.raw or b"")).digest()
+        signed = sha256(self.signed_message(delivery)).digest()
+        return sha256(b"signed " + signed + (event.raw or b"")).digest()
 
 
 def provider(name: str, source: object, origin: str, module: object = None) -> Provider:

@@ -79,8 +79,6 @@ class Sessions:
             read = base64.urlsafe_b64decode(typed.encode() + b"==")
         except ValueError:  # not base64, or not UTF-8
             return False
-        if len(read) == _TOKEN_LENGTH:  # of a page that was open before an upgrade: not masked then
-            read = bytes(_TOKEN_LENGTH) + read
         mask, masked = read[:_TOKEN_LENGTH], read[_TOKEN_LENGTH:]
         is_whole = len(read) == 2 * _TOKEN_LENGTH
         return is_whole and hmac.compare_digest(_xor(mask, masked), self._form_digest(session))

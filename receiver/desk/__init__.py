@@ -7,7 +7,7 @@
 - `refusals`: why something is not done
 - `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `issues`: failures of one handler at one place, and what a person has said of them
-- `diffs`, `body_diff`: what is other in a body than in a former one
+- `diffs`, `body_diff`: what is other in a body than in that of another event
 - `edited_events`: an event sent again with another body, as a test
 - `replays`, `steps`: running events again, and what a person decides about steps
 - `client_commands`: what clients asked for under a key

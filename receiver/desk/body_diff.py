@@ -54,7 +54,7 @@ def parsed(body: bytes) -> Any:  # noqa: ANN401  any JSON
 
 
 def changes(before: object, after: object) -> Iterator[BodyChange]:
-    """Yield where two parsed bodies differ, in the order of the later one; what is only in the former comes last."""
+    """Yield where two parsed bodies differ, in the order of the second; what is only in the first comes last."""
     waiting: list[Iterator[_Pair]] = [iter([("$", before, after)])]
     while waiting:
         pair = next(waiting[-1], None)
@@ -76,8 +76,8 @@ def _of_objects(path: str, one: dict[str, object], other: dict[str, object]) -> 
 
 
 def _of_lists(path: str, one: list[object], other: list[object]) -> Iterator[_Pair]:
-    for n, (former, later) in enumerate(zip_longest(one, other, fillvalue=_MISSING)):
-        yield _cut(f"{path}[{n}]", _MAX_PATH), former, later
+    for n, (first, second) in enumerate(zip_longest(one, other, fillvalue=_MISSING)):
+        yield _cut(f"{path}[{n}]", _MAX_PATH), first, second
 
 
 def _change(path: str, one: object, other: object) -> BodyChange:

@@ -18,14 +18,14 @@ from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.ledger.states import EventStatus
 
 _LOOK: Final = timedelta(milliseconds=60)
-"""How long the former event is looked for, newest first along the primary key."""
+"""How long an event to compare with is looked for, newest first along the primary key."""
 
 
 class EventDiff(ResponseModel):
-    """Which paths of an event's body differ from those of a former event that was done."""
+    """Which paths of an event's body differ from those of the last such event that was done."""
 
     event: Identifier
-    former: Identifier | None = Field(
+    compared_with: Identifier | None = Field(
         description="the last event of the source and the type that came before this one and was done"
     )
     why_not: Ours | None = Field(description="why nothing is compared; null where the bodies were")
@@ -44,11 +44,11 @@ def diff_event(desk: Desk, which: EventPath) -> EventDiff:
     Paths are as `$.data.object.amount`, values are JSON, shortened; bodies are compared as they are stored.
     """
     found = found_event(desk, which)
-    diff = EventDiff(event=found.event.id, former=None, why_not=None, changes=[], is_cut=False)
+    diff = EventDiff(event=found.event.id, compared_with=None, why_not=None, changes=[], is_cut=False)
     try:
-        diff.former = _former(desk, found.event)
-        former = event_details.detail(desk.connection, diff.former, desk.settings.keyring)
-        before, after = _parsed(former, diff.former), _parsed(found, diff.event)
+        number = diff.compared_with = _last_done(desk, found.event)
+        other = event_details.detail(desk.connection, number, desk.settings.keyring)
+        before, after = _parsed(other, number), _parsed(found, diff.event)
     except _NotCompared as error:
         diff.why_not = str(error)
         return diff
@@ -57,7 +57,7 @@ def diff_event(desk: Desk, which: EventPath) -> EventDiff:
     return diff
 
 
-def _former(desk: Desk, event: EventRow) -> int:
+def _last_done(desk: Desk, event: EventRow) -> int:
     wanted = Filter(source=event.source, type=event.type, status=EventStatus.DONE)
     page = events.newest(desk.connection, wanted, 1, event.id, _LOOK)
     if page.rows:

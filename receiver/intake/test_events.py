@@ -85,17 +85,17 @@ def send(
 
 def edited(edit: Edit, now: datetime) -> Delivery:
     """Return what the sender would send, had the event this body, with an id of its own. Raises: `NotPossible`."""
-    source, origin, former_id, kind, stored, body = edit
+    source, origin, own_id, kind, stored, body = edit
     secret = _secret(source)
     if stored.unreadable:
         raise NotPossible(f"the body of event {origin}: {stored.unreadable}")
     if len(body) > MAX_EDITED:
         raise NotPossible(f"the body has {len(body)} bytes, and at most {MAX_EDITED} can be edited and sent")
-    name = EventName(str(reshaped(former_id)), kind)
-    headers = {key: _renamed(value, former_id, name.id) for key, value in stored.headers.items()}
-    if len(former_id) >= _FOUND_IN_BODIES:
+    name = EventName(str(reshaped(own_id)), kind)
+    headers = {key: _renamed(value, own_id, name.id) for key, value in stored.headers.items()}
+    if len(own_id) >= _FOUND_IN_BODIES:
         text = body.decode(errors="surrogateescape")
-        body = _renamed(text, former_id, name.id).encode(errors="surrogateescape")
+        body = _renamed(text, own_id, name.id).encode(errors="surrogateescape")
     delivery = Delivery("POST", f"{source.public_url}/hooks/{source.name}", headers, body)
     try:
         signed = signed_anew(source.provider, secret, delivery, name, now, is_element=stored.is_element)

@@ -164,7 +164,9 @@ class Script:
         finally:
             if not is_kept:
                 connection.disconnect()
-            if is_kept and not isinstance(pool, SentinelConnectionPool):  # that one leaves a former primary
+            if is_kept and not isinstance(
+                pool, SentinelConnectionPool
+            ):  # that one leaves a primary that was replaced
                 self._kept.append(connection)
             else:
                 pool.release(connection)

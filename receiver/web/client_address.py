@@ -45,7 +45,7 @@ def network(address: str) -> str:
 
 
 def _parse(text: str) -> Address | None:
-    """Return an address, of IPv4 in IPv6 the former; with a port, as some proxies write it, or without."""
+    """Return an address, of IPv4 in IPv6 that of IPv4; with a port, as some proxies write it, or without."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -105,7 +105,7 @@ def test_event_is_compared_with_the_last_of_its_kind_that_was_done(inbox):
         (b'{"amount": 4}', "dead"),
     )
 
-    assert (diff["event"], diff["former"], diff["why_not"]) == (numbers[3], numbers[1], None)
+    assert (diff["event"], diff["compared_with"], diff["why_not"]) == (numbers[3], numbers[1], None)
     assert diff["changes"] == [{"path": "$.amount", "kind": "changed", "before": "2", "after": "4"}]
 
 
@@ -141,4 +141,4 @@ def test_events_of_another_type_or_source_are_not_compared_with(inbox):
     inbox.deliver("evt_b", source="github", status="done")
     (number,) = inbox.deliver("evt_c", status="dead")
 
-    assert inbox.ask("GET", f"/events/{number}/diff").json["former"] is None
+    assert inbox.ask("GET", f"/events/{number}/diff").json["compared_with"] is None

@@ -62,8 +62,8 @@ def _changes(path: str, before: object, after: object, anew: set[object]) -> Ite
     if isinstance(after, dict) and after and isinstance(before, dict | None):
         for key, value in after.items():
             if _STEP.fullmatch(key):
-                former = before.get(key) if before else None
-                yield from _changes(_joined(path, key), former, value, anew)
+                sample = before.get(key) if before else None
+                yield from _changes(_joined(path, key), sample, value, anew)
     elif isinstance(after, list) and isinstance(before, list) and len(before) == len(after):
         for n, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from _changes(_joined(path, str(n)), one, other, anew)

@@ -154,17 +154,17 @@ RETURNING q.event, q.n
 
 # A cycle that has ended is the last no more, and the next one is in the queue.
 _REOPEN = f"""
-WITH former AS (
+WITH ended AS (
     UPDATE hookonce.runs r SET is_last = false FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
     WHERE r.event = t.event AND r.handler = t.handler AND r.is_last
     RETURNING r.event, r.handler, r.cycle
-), changed AS ({event_counts.changed("former", "event")}
+), changed AS ({event_counts.changed("ended", "event")}
 )
 INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, cycle, due_at)
 SELECT e.id, coalesce((SELECT max(q.n) + 1 FROM hookonce.queue q WHERE q.event = e.id), 0)
-             + row_number() OVER (PARTITION BY e.id ORDER BY former.handler) - 1,
-       e.received_at, e.source, e.type, former.handler, former.cycle + 1, now()
-FROM former JOIN hookonce.events e ON e.id = former.event
+             + row_number() OVER (PARTITION BY e.id ORDER BY ended.handler) - 1,
+       e.received_at, e.source, e.type, ended.handler, ended.cycle + 1, now()
+FROM ended JOIN hookonce.events e ON e.id = ended.event
 """  # noqa: S608  constants
 
 # Nobody took it, or there is nothing but that it came: as if it had come just now.
