@@ -14,8 +14,6 @@ try:
 except ImportError:
     raise ImportError("hookonce.fastapi needs FastAPI: pip install 'hookonce[fastapi]'") from None
 
-__all__ = ["mount"]
-
 
 def mount(app: Starlette, at: str = "/hooks/") -> None:
     """Have an application receive webhooks: what begins with `at` is answered by hookonce.

@@ -24,6 +24,4 @@ try:
 except ImportError:
     raise ImportError("hookonce.django needs Django: pip install 'hookonce[django]'") from None
 
-from hookonce.django.ledger import ledger_database
-
-__all__ = ["ledger_database"]
+from hookonce.django.ledger import ledger_database as ledger_database

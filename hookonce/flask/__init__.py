@@ -14,6 +14,4 @@ transaction of the run; or in `hookonce worker`, without the application.
 - `testing`: the application in tests of `hookonce.testing`
 """
 
-from hookonce.flask.mount import mount
-
-__all__ = ["mount"]
+from hookonce.flask.mount import mount as mount

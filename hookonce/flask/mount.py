@@ -4,8 +4,6 @@ from flask import Flask
 
 from hookonce.receiver.web.mounted import FrontDoor, guest
 
-__all__ = ["mount"]
-
 
 def mount(app: Flask, at: str = "/hooks/") -> None:
     """Have an application receive webhooks: what begins with `at` is answered by hookonce, before Flask's routing.

@@ -13,31 +13,18 @@ def test_invoice_is_credited_once(inbox):
 `manage.py test`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hookonce import late_names
 
 if TYPE_CHECKING:
-    from hookonce.testing.clock import Clock
-    from hookonce.testing.crashes import crash_at
-    from hookonce.testing.events import event
-    from hookonce.testing.inbox import Delivered, Inbox
-    from hookonce.testing.verdicts import dead_with, handled_once, ignored
-
-__all__ = ["Clock", "Delivered", "Inbox", "crash_at", "dead_with", "event", "handled_once", "ignored"]
-_PLACES = {
-    "Clock": "clock",
-    "Delivered": "inbox",
-    "Inbox": "inbox",
-    "crash_at": "crashes",
-    "dead_with": "verdicts",
-    "event": "events",
-    "handled_once": "verdicts",
-    "ignored": "verdicts",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
-    """Import a name when it is asked for: pytest loads the plugin in every run, and most runs need nothing of it."""
-    if name in _PLACES:
-        return getattr(import_module(f"hookonce.testing.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hookonce.testing.clock import Clock as Clock
+    from hookonce.testing.crashes import crash_at as crash_at
+    from hookonce.testing.events import event as event
+    from hookonce.testing.inbox import Delivered as Delivered
+    from hookonce.testing.inbox import Inbox as Inbox
+    from hookonce.testing.verdicts import dead_with as dead_with
+    from hookonce.testing.verdicts import handled_once as handled_once
+    from hookonce.testing.verdicts import ignored as ignored
+else:
+    __getattr__ = late_names.getter(__name__)

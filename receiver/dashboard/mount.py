@@ -1,4 +1,4 @@
-"""Puts the dashboard into the application."""
+"""Puts the dashboard into the application; pages put themselves into its blueprint when they are imported here."""
 
 import hashlib
 from pathlib import Path
@@ -35,29 +35,6 @@ from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
 from hookonce.receiver.ledger.traceback_frames import calls
-
-PAGES = (
-    sign_in,
-    overview,
-    events,
-    find,
-    event_selection,
-    page,
-    diff,
-    edit,
-    send_again,
-    issues,
-    lists,
-    bulk_replay,
-    rejected,
-    reverify,
-    sources,
-    source,
-    test_event,
-    handlers,
-    operations,
-)
-"""Modules that add pages to the blueprint when they are imported."""
 
 
 class _Id(IntegerConverter):

@@ -21,23 +21,4 @@ from hookonce.receiver.desk import (
 )
 from hookonce.receiver.desk.registry import ACTIONS
 
-__all__ = [
-    "ACTIONS",
-    "client_commands",
-    "dead_letters",
-    "diffs",
-    "edited_events",
-    "events",
-    "history",
-    "issues",
-    "maintenance",
-    "pauses",
-    "pulls",
-    "rejected",
-    "replays",
-    "searches",
-    "sources",
-    "steps",
-    "words",
-    "workers",
-]
+__all__ = ["ACTIONS"]

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from hookonce.providers.kit import Attempts, body_digest, field, header, join, one_event, told_apart_by
-from hookonce.providers.kit.conformance import check_equal_bytes
+from hookonce.providers.kit.conformance.equal_bytes import check_equal_bytes
 from hookonce.providers.kit.registry import load, names
 from tests.support.captured import captured_of
 from tests.support.for_each import for_each

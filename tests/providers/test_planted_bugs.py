@@ -24,7 +24,8 @@ from hookonce.providers.kit import (
     one_event,
     query,
 )
-from hookonce.providers.kit.conformance import CHECKS, cases, check_id_is_signed
+from hookonce.providers.kit.conformance import CHECKS, cases
+from hookonce.providers.kit.conformance.unsigned_ids import check_id_is_signed
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

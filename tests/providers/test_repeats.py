@@ -9,8 +9,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit import Hmac, body_digest, fixed, form_body, header, one_event
-from hookonce.providers.kit.conformance import check_repeats
-from hookonce.providers.kit.conformance.repeats import marks
+from hookonce.providers.kit.conformance.repeats import check_repeats, marks
 from hookonce.providers.kit.registry import load, names
 from tests.support.captured import captured_as, captured_of
 from tests.support.for_each import for_each

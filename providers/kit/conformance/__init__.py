@@ -21,63 +21,23 @@ has nothing to say about.
 `junk`: bytes that no sender sends
 """
 
-from hookonce.providers.kit.conformance.attacks import (
-    check_changed_body,
-    check_changed_signature,
-    check_empty_secrets,
-    check_missing_headers,
-    check_time,
-    check_wrong_secret,
-)
-from hookonce.providers.kit.conformance.cases import Case, cases
-from hookonce.providers.kit.conformance.equal_bytes import check_equal_bytes
-from hookonce.providers.kit.conformance.junk import check_junk
-from hookonce.providers.kit.conformance.probes import check_handshake
-from hookonce.providers.kit.conformance.promises import (
-    check_genuine,
-    check_refused,
-    check_rotation,
-    check_signing,
-    check_silence,
-)
-from hookonce.providers.kit.conformance.repeats import check_repeats
-from hookonce.providers.kit.conformance.unsigned_ids import check_id_is_signed
+from hookonce.providers.kit.conformance import attacks, junk, probes, promises, unsigned_ids
+from hookonce.providers.kit.conformance.cases import Case as Case
+from hookonce.providers.kit.conformance.cases import cases as cases
 
 CHECKS = (
-    check_genuine,
-    check_refused,
-    check_rotation,
-    check_signing,
-    check_silence,
-    check_changed_body,
-    check_changed_signature,
-    check_empty_secrets,
-    check_handshake,
-    check_id_is_signed,
-    check_junk,
-    check_missing_headers,
-    check_time,
-    check_wrong_secret,
+    promises.check_genuine,
+    promises.check_refused,
+    promises.check_rotation,
+    promises.check_signing,
+    promises.check_silence,
+    attacks.check_changed_body,
+    attacks.check_changed_signature,
+    attacks.check_empty_secrets,
+    probes.check_handshake,
+    unsigned_ids.check_id_is_signed,
+    junk.check_junk,
+    attacks.check_missing_headers,
+    attacks.check_time,
+    attacks.check_wrong_secret,
 )
-
-__all__ = [
-    "CHECKS",
-    "Case",
-    "cases",
-    "check_changed_body",
-    "check_changed_signature",
-    "check_empty_secrets",
-    "check_equal_bytes",
-    "check_genuine",
-    "check_handshake",
-    "check_id_is_signed",
-    "check_junk",
-    "check_missing_headers",
-    "check_refused",
-    "check_repeats",
-    "check_rotation",
-    "check_signing",
-    "check_silence",
-    "check_time",
-    "check_wrong_secret",
-]

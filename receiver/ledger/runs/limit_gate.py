@@ -37,9 +37,9 @@ LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
 
 _LOCK = """
-INSERT INTO hookonce.limits (handler, key, head, schedule)
+INSERT INTO hookonce.limits (handler, key, head, schedule, given_at)
 SELECT handler, key, now() - interval '2 days',  -- longer than any period: nothing has started
-       schedule || '@' || extract(epoch FROM now())
+       schedule || '@' || extract(epoch FROM now()), now()
 FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (handler, key, schedule) ORDER BY handler COLLATE "C", key
 ON CONFLICT (handler, key) DO UPDATE SET schedule = limits.schedule  -- locked, and returned
 RETURNING handler, key, head, schedule, now()
