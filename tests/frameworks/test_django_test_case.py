@@ -120,7 +120,7 @@ class Invoices(InboxTestCase):
 
 class View(TransactionTestCase):
     def test_post_that_is_no_event_is_refused(self):
-        self.assertEqual(Client().post("/hooks/stripe", b"{}", content_type="application/json").status_code, 400)
+        self.assertEqual(Client().post("/hooks/stripe", b"{}", content_type="application/json").status_code, 401)
 """
 
 
