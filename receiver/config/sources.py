@@ -22,6 +22,8 @@ from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import Limit, Source
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_DECLARED = frozenset({"hmac", "signed", "jwt"})
+"""Providers that sign what the source says; a module says itself what repeats are (`Sender.holds_repeats`)."""
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
 TESTS = "HOOKONCE_TESTS"
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
@@ -119,6 +121,7 @@ class SourceReader:
         if provider is None:
             return None
         self._check_proof(provider)
+        self._check_repeats(provider)
         self._check_url(provider, public_url)
         found: list[str] = []
         chosen = source_choices.chosen_ids(self._table, found)
@@ -189,6 +192,15 @@ class SourceReader:
             self._mistake(
                 f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
                 f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
+            )
+
+    def _check_repeats(self, provider: Provider) -> None:
+        """Require an answer for repeats, where a captured delivery could be sent again under another id at any time."""
+        is_bound = provider.id_is_signed or provider.tolerance is not None
+        if provider.name in _DECLARED and not (is_bound or provider.body_is_unsigned or self._table.repeats):
+            self._mistake(
+                "signs neither its id nor a time, so a captured delivery can be sent again under another id; write "
+                'repeats = "hold" where no two of its events have equal bodies, else repeats = "run"'
             )
 
     def _check_url(self, provider: Provider, public_url: str) -> None:

@@ -7,13 +7,15 @@ import pytest
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.source import FOREVER, Limit
+from tests.support.declared import declared
+from tests.support.for_each import for_each
 
 SECRET = "whsec_" + "a" * 32
 
 
-def load(tmp_path, lines, provider="stripe", top=""):
+def load(tmp_path, lines, provider="stripe", top="", secret="env:S"):  # noqa: S107  a reference
     path = tmp_path / "hookonce.toml"
-    path.write_text(f'{top}\n[sources.a]\nprovider = "{provider}"\nsecrets = ["env:S"]\n{lines}\n')
+    path.write_text(f'{top}\n[sources.a]\nprovider = "{provider}"\nsecrets = ["{secret}"]\n{lines}\n')
     return load_settings({"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path), "S": SECRET})
 
 
@@ -109,3 +111,31 @@ def test_token_limits_are_read(tmp_path):
         Limit(2, timedelta(minutes=1)),
         Limit(9, timedelta(days=1)),
     )
+
+
+UNBOUND = 'hmac = { header = "X-Signature", id = "header:X-Id", type = "$.type" }'
+
+
+def test_declared_source_that_signs_neither_id_nor_time_says_what_repeats_are(tmp_path):
+    with pytest.raises(ConfigError, match=r'write repeats = "hold" .* else repeats = "run"'):
+        load(tmp_path, UNBOUND, provider="hmac")
+
+    assert source(tmp_path, f'repeats = "hold"\n{UNBOUND}', provider="hmac").repeats == "hold"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'hmac = { header = "X-Signature", id = "$.id", type = "$.type" }',
+        'hmac = { header = "X-S", id = "header:X-Id", type = "$.type", signed = "{header:x-id}.{body}" }',
+        'hmac = { header = "X-S", id = "header:X-I", type = "$.t", signed = "{timestamp}{body}", timestamp = "X-T" }',
+        'token = { in = "header:X-Token", id = "header:X-Id", type = "$.type" }',
+    ],
+)
+def test_source_that_signs_id_or_time_or_nothing_need_not(tmp_path, options):
+    assert source(tmp_path, options, provider=options.split()[0]).repeats == "run"
+
+
+@for_each(declared)
+def test_declaration_is_one_that_a_source_may_have(each, tmp_path):
+    load(tmp_path, "\n".join(each.lines), provider=each.said["source"]["provider"], secret="env:NONE?")

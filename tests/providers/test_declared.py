@@ -57,4 +57,4 @@ def test_declaration_refuses_what_was_changed_or_is_of_another(each):
 def test_declaration_has_no_module_and_names_its_page(each):
     assert each.said["page"].startswith("https://")
     assert each.said.keys() <= {"page", "from", "signs", "event_id", "event_type", "body", "source"}
-    assert each.line.startswith(each.said["source"]["provider"])
+    assert each.lines[-1].startswith(each.said["source"]["provider"])

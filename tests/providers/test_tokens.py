@@ -189,6 +189,17 @@ def test_token_without_an_end_is_judged_by_its_age():
     assert verdicts == [Reason.STALE, None, None, None, Reason.STALE]
 
 
+@pytest.mark.parametrize("claims", [{"exp": 31}, {"exp": 31, "iat": 0}, {"exp": 31, "nbf": 0}, {"iat": -31}])
+def test_life_of_a_token_is_bounded_whatever_times_it_has(claims):
+    scheme = Jwt(longest=timedelta(days=30), body_hash=("sha256", "hex"))
+
+    def judged(days):
+        times = {name: int(NOW.timestamp()) + round(at / 31 * days * 86_400) for name, at in claims.items()}
+        return verdict(scheme, token(**{"exp": None, **times}), [KEY])
+
+    assert (judged(29), judged(31)) == (None, Reason.STALE)
+
+
 def test_key_set_gives_the_named_key_and_none_that_has_ended():
     one = {"kty": "OKP", "crv": "Ed25519", "x": b64url(raw(ED)), "kid": "1"}
     document = json.dumps(

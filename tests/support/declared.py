@@ -30,10 +30,10 @@ class Declared:
         return load(generic, options=self.said["source"][generic])
 
     @property
-    def line(self) -> str:
-        """The options as they stand in the file."""
-        lines = (FOLDER / f"{self.name}.toml").read_text(encoding="utf-8").strip().splitlines()
-        return lines[-1]
+    def lines(self) -> list[str]:
+        """What stands under `provider` in the file: the options last."""
+        text = (FOLDER / f"{self.name}.toml").read_text(encoding="utf-8")
+        return text.partition("[source]\n")[2].strip().splitlines()[1:]
 
 
 @cache

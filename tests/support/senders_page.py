@@ -224,7 +224,12 @@ def left_out() -> str:
 def without_a_module() -> str:
     """List the senders that a generic provider takes, each with what a source says."""
     rows = [
-        (f"[{each.name}]({each.said['page']})", each.said["signs"], each.said["from"], f"`{each.line}`")
+        (
+            f"[{each.name}]({each.said['page']})",
+            each.said["signs"],
+            each.said["from"],
+            "<br>".join(f"`{line}`" for line in each.lines),
+        )
         for each in declared()
     ]
     why = (

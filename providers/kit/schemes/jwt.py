@@ -64,7 +64,7 @@ class Jwt:
     needs: the claims of time that must be there (`exp`, `nbf`, `iat`); those that are there always count
     leeway: how far our clocks may differ; max_age: how old `iat` may be, where the sender sets no end
     lifetime: how long the sender's tokens live, for tests
-    longest: how far ahead `exp` may be of a token that does not say when it was made
+    longest: how far ahead `exp` may be, and how old `iat` of a token without `exp`
     jwks: the URL of the sender's JWK set, fetched where a source has no secret; `verify_by_set` takes what was fetched
     more: what else must hold: raises Rejected
     """
@@ -277,14 +277,11 @@ class Jwt:
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:
             raise Rejected(Reason.STALE, "the token is no longer valid")
-        undated = times["iat"] is None and times["nbf"] is None
-        if (
-            self.longest
-            and undated
-            and times["exp"] is not None
-            and times["exp"] - now > self.longest.total_seconds()
-        ):
-            raise Rejected(Reason.STALE, "the token is good for too long")
+        if self.longest:
+            left = times["exp"] - now if times["exp"] is not None else 0
+            age = now - times["iat"] if times["iat"] is not None and times["exp"] is None else 0
+            if max(left, age) > self.longest.total_seconds():
+                raise Rejected(Reason.STALE, "the token is good for too long")
         ahead = (self.tolerance or self.lifetime).total_seconds()
         if times["iat"] is not None and times["iat"] - now > ahead:
             raise Rejected(Reason.STALE, "the token was issued in the future")
