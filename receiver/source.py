@@ -1,5 +1,6 @@
 """A source: one configured place that sends to us."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -8,6 +9,7 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds
 
+_USER = re.compile(r"(https?://)[^/?#]*@")
 MAX_QUARANTINE_TIME = timedelta(days=30)
 FOREVER = timedelta.max
 """How long events are kept of a source that says so: they are never pruned."""
@@ -55,6 +57,8 @@ class Source:
     accepted and put off where that is None.
     `secret_names`: the reference of each secret (`env:NAME`), in their order; never a secret.
     `secret_notes`: what stands around its secrets and is hardly a part of them: quotes, blanks, a line end.
+    `url`: the whole URL that its sender posts to, where that is not `public_url` and the path; a secret where
+    `url_reference` says where it is looked for, or where credentials are in it.
     """
 
     name: str
@@ -78,6 +82,24 @@ class Source:
     refuses_with: int | None = None
     secret_names: tuple[str, ...] = ()
     secret_notes: tuple[str, ...] = ()
+    url: str = field(default="", repr=False)
+    url_reference: str = ""
+
+    def url_of(self, path: str = "", query: str = "") -> str:
+        """Return the URL of a delivery as the sender knows it; `path` is the one that came, if it is not the usual."""
+        url = self.url or self.public_url + (path or f"/hooks/{self.name}")
+        return f"{url}?{query}" if query and "?" not in url else url
+
+    @property
+    def shown_url(self) -> str:
+        """The URL that its sender posts to, without credentials and without what else is secret in it."""
+        url, mark, query = _USER.sub(r"\1[secret]@", self.url_of()).partition("?")
+        return url + mark + ("[secret]" if self.url_reference and mark else query)
+
+    def signed_url(self, kept: str) -> str:
+        """Return the URL of a delivery from the one that is kept, in which `url` is masked."""
+        shown = self.shown_url
+        return self.url + kept[len(shown) :] if self.url and kept.startswith(shown) else kept
 
     @property
     def secret_places(self) -> str:

@@ -55,10 +55,11 @@ def request(path: Path) -> Captured:
 
 
 def delivery(sent: Captured, source: Source) -> Delivery:
-    """Return a captured request as a delivery to a source, at its public URL if it has one."""
-    path = sent.target if "://" not in sent.target else sent.target.partition("://")[2].partition("/")[2]
-    url = source.public_url + "/" + path.lstrip("/") if source.public_url else sent.url
-    path_secret = url.partition(f"/hooks/{source.name}/")[2].partition("?")[0]
+    """Return a captured request as a delivery to a source, at its URL if it has one."""
+    target = sent.target if "://" not in sent.target else sent.target.partition("://")[2].partition("/")[2]
+    path, _, query = ("/" + target.lstrip("/")).partition("?")
+    url = source.url_of(path, query) if source.url or source.public_url else sent.url
+    path_secret = path.partition(f"/hooks/{source.name}/")[2]
     return Delivery(sent.method, url, sent.lowered(), sent.body, path_secret)
 
 

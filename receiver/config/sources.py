@@ -17,7 +17,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
 from hookonce.receiver.config.rates import limit_or_none
-from hookonce.receiver.config.secret_references import Reference, Unreadable, surroundings
+from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import Limit, Source
 
@@ -25,6 +25,7 @@ SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _DECLARED = frozenset({"hmac", "signed", "jwt"})
 """Providers that sign what the source says; a module says itself what repeats are (`Sender.holds_repeats`)."""
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
+_URL = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?(\?[^#\s]*)?")
 TESTS = "HOOKONCE_TESTS"
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
@@ -51,6 +52,12 @@ class SourceTable(BaseModel):
         description="seconds that Redis remembers an id; the ledger far longer",
     )
     public_url: str | None = Field(default=None, description="as in `[receiver]`, for this source alone")
+    url: str | None = Field(
+        default=None,
+        description="the whole URL that its sender posts to, where a proxy rewrites the path: signatures that cover "
+        "a URL are verified with it (and with the request's query, where it has none); a reference, like a secret, "
+        "where there are credentials in it",
+    )
     unauthenticated: bool = Field(
         default=False, description="let anyone send; only where the sender proves nothing anyway"
     )
@@ -157,6 +164,8 @@ class SourceReader:
             refuses_with=refuses_with,
             secret_names=names,
             secret_notes=tuple(self._notes()),
+            url=self._url(),
+            url_reference=self._table.url if self._table.url and Reference.parse(self._table.url) else "",
         )
 
     def _notes(self) -> Iterator[str]:
@@ -207,11 +216,24 @@ class SourceReader:
         """Never guess our URL from a request: its Host is whatever somebody wrote there."""
         if public_url and not _PUBLIC_URL.fullmatch(public_url):
             self._mistake('public_url is not a URL; expected one like "https://hooks.example.com"')
-        if not public_url and provider.signs_url:
+        if not public_url and provider.signs_url and not self._table.url:
             self._mistake(
                 f"has no public_url, and {provider.name} signs the URL that it sends to; set it here or in "
-                '[receiver] to what precedes /hooks/ there, like "https://hooks.example.com"'
+                '[receiver] to what precedes /hooks/ there, like "https://hooks.example.com", or the whole as url'
             )
+
+    def _url(self) -> str:
+        """Return the URL as its sender knows it, written or by reference; it may be a secret, and is never quoted."""
+        url = self._table.url or ""
+        try:
+            url = resolve(url, self._environ) if Reference.parse(url) else url
+        except ValueError as error:
+            if self._need_secrets:
+                self._mistake(f"url: {error}")
+            return ""
+        if url and not _URL.fullmatch(url):
+            self._mistake('url is not a whole URL; expected one like "https://hooks.example.com/in/sms"')
+        return url
 
     def _provider(self, places: tuple[str, ...]) -> Provider | None:
         name = (self._table.provider or self._name).replace("-", "_")

@@ -218,7 +218,7 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
         SourceModel(
             name=source.name,
             provider=source.provider.name,
-            url=f"{source.public_url}/hooks/{source.name}",
+            url=source.shown_url,
             secrets=_slots(source, used.get(source.name, {})),
             secret_notes=list(source.secret_notes),
             has_handed_out_secret=source.name in kept,

@@ -1,14 +1,15 @@
-"""Takes in what was refused and is genuine after all: because a secret was wrong or missing, or our clock was.
+"""Takes in what was refused and is genuine after all: a secret, our URL or our clock was wrong.
 
-Each delivery is checked as of its arrival by the database's clock, with the secrets there are now, and goes the
-way of any delivery: so the sender's own retry is a duplicate, before or after. What fails stays where it is until
+Each delivery is checked as of its arrival by the database's clock, with the secrets and the URL there are now, and goes
+the way of any delivery: so the sender's own retry is a duplicate, before or after. What fails stays where it is until
 its time is over; a delivery that was stale when it came is stale still. A process killed in between leaves a
 delivery that is in the ledger and in quarantine: the next one finds a duplicate and lets it go.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -110,6 +111,8 @@ class _Checker:
         """Verify and take in; None for what is not genuine, or can't be told."""
         try:
             delivery = unpack(held.opened(self._keyring))
+            sent_to = urlsplit(delivery.url)
+            delivery = replace(delivery, url=self._source.url_of(sent_to.path, sent_to.query))
             return self._intake.reverify(self._source, delivery, held.arrived_at, store=self._store)
         except CannotDecrypt:
             self.done.unopened += 1

@@ -68,7 +68,7 @@ def send(
     now = datetime.now(UTC)
     document = documents.fresh(source.provider, kind, now)
     try:
-        delivery = document.delivery(secret, now, f"{source.public_url}/hooks/{source.name}")
+        delivery = document.delivery(secret, now, source.url_of())
     except ValueError as error:
         raise NotPossible(
             f"nothing can be signed with the secret of source '{source.name}': {error}"
@@ -96,7 +96,7 @@ def edited(edit: Edit, now: datetime) -> Delivery:
     if len(own_id) >= _FOUND_IN_BODIES:
         text = body.decode(errors="surrogateescape")
         body = _renamed(text, own_id, name.id).encode(errors="surrogateescape")
-    delivery = Delivery("POST", f"{source.public_url}/hooks/{source.name}", headers, body)
+    delivery = Delivery("POST", source.url_of(), headers, body)
     try:
         signed = signed_anew(source.provider, secret, delivery, name, now, is_element=stored.is_element)
     except NotSigned as error:

@@ -62,7 +62,9 @@ def mask_secrets(secrets: Iterable[str]) -> Callable[[str], str]:
 
 
 def masked_url(url: str, source: Source) -> str:
-    """Mask parameters that hold a secret of the source, however it is spelled."""
+    """Mask parameters that hold a secret of the source, however it is spelled, and what is secret in its own URL."""
+    if source.url and url.startswith(source.url):
+        url = source.shown_url + url[len(source.url) :]
     path, mark, query = url.partition("?")
     if mark:
         url = path + mark + "&".join(_masked_parameter(part, source) for part in query.split("&"))

@@ -149,10 +149,9 @@ def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_s
     query = (
         request.query if request.query.isascii() else request.query.encode("latin-1").decode(errors="replace")
     )
-    path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
     headers = dict(request.headers)
     headers.pop("content-length", None)
-    return Delivery(request.method, source.public_url + path, headers, body, path_secret)
+    return Delivery(request.method, source.url_of(prefix + source.name, query), headers, body, path_secret)
 
 
 async def _answer(

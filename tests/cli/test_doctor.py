@@ -141,6 +141,37 @@ def test_doctor_only_warns_of_a_secret_that_a_worker_would_need(hookonce, handle
     assert (levels(examined)["handlers"], examined.code) == ("warn", 0)
 
 
+URLS = {
+    "public_url": ("public_url = 'https://a.example'", "ok", "verified with https://a.example/hooks/twilio"),
+    "url": ("url = 'https://a.example/in/sms'", "ok", "verified with https://a.example/in/sms"),
+    "reference": ("url = 'env:URL_OF_SMS'", "ok", "verified with https://[secret]@a.example/in/sms?[secret]"),
+    "literal credentials": (
+        "url = 'https://me:hush@a.example/in'",
+        "warn",
+        "https://[secret]@a.example/in: its",
+    ),
+    "reference to nothing": ("url = 'env:NOT_HERE'", "warn", "a receiver needs NOT_HERE"),
+}
+
+
+@pytest.mark.usefixtures("rings")
+@pytest.mark.parametrize(("option", "level", "text"), URLS.values(), ids=URLS)
+def test_doctor_says_which_url_a_source_is_verified_with(hookonce, inbox, monkeypatch, option, level, text):
+    monkeypatch.setenv("URL_OF_SMS", "https://me:hush@a.example/in/sms?key=hush")
+    with (inbox / "hookonce.toml").open("a") as config:
+        config.write(f"[sources.twilio]\nsecrets = ['env:NOT_HERE_EITHER?']\n{option}\n")
+
+    examined = hookonce("doctor", "--json")
+
+    found = {each["check"]: each for each in examined.documents}["url of twilio"]
+    assert (found["level"], text in found["text"]) == (level, True), found
+    assert b"hush" not in examined.out
+    monkeypatch.setenv("NOT_HERE", "https://a.example/in")
+    listed = hookonce("sources", "list", "--json")
+    assert b"https://" in listed.out
+    assert b"hush" not in listed.out
+
+
 @pytest.mark.usefixtures("rings")
 def test_doctor_asks_for_no_secret_where_a_set_of_keys_is_fetched(hookonce, inbox):
     with (inbox / "hookonce.toml").open("a") as config:

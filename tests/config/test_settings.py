@@ -297,6 +297,37 @@ def test_settings_takes_the_public_url_from_the_environment_before_the_file(writ
     assert {source.public_url for source in settings.sources.values()} == {expected}
 
 
+@pytest.mark.parametrize("url", ["https://a.example/in/sms?a=1", "env:URL_OF_SMS"])
+def test_settings_needs_no_public_url_where_a_source_says_the_whole(written, url):
+    environ = written(
+        f'[sources.twilio]\nsecrets = ["env:NEW"]\nurl = "{url}"',
+        NEW=SECRET,
+        URL_OF_SMS="https://me:hush@a.example/in/sms",
+    )
+
+    source = load_settings(environ).sources["twilio"]
+
+    assert source.url in {url, "https://me:hush@a.example/in/sms"}
+    assert "hush" not in repr(source) + source.shown_url
+    assert (source.url_of("/hooks/twilio", "b=2") == source.url) == ("?" in url)
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("a.example/in", "url is not a whole URL"),
+        ("https://", "url is not a whole URL"),
+        ("https://a.example/in#hush", "url is not a whole URL"),
+        ("env:NOT_SET", "url: NOT_SET is not set"),
+    ],
+)
+def test_settings_refuses_a_url_that_is_not_whole(written, url, wrong):
+    found = mistakes(written(f'[sources.stripe]\nsecrets = ["env:NEW"]\nurl = "{url}"', NEW=SECRET))
+
+    assert [wrong in mistake for mistake in found] == [True]
+    assert "hush" not in found[0]
+
+
 @pytest.mark.parametrize(
     "url", ["hooks.example.com", "https://", "https://a.example/?x=1", "https://u:p@a.example"]
 )

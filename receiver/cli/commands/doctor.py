@@ -49,6 +49,7 @@ def _findings() -> Iterator[Finding]:
     yield from _configuration(settings)
     yield from handlers.handlers(settings)
     yield from _secrets(settings)
+    yield from _urls(settings)
     yield from servers.postgresql(settings.database_url)
     yield from lost_events.lost_events(settings)
     yield from conflicts.conflicts(settings)
@@ -119,6 +120,19 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
                 f"no signing secret in this environment: a receiver needs {source.secret_places}, or its sender gets "
                 "503; workers, the sweep and `db upgrade` need none",
             )
+
+
+def _urls(settings: Settings) -> Iterator[Finding]:
+    """Say which URL each source is verified with whose sender signs it, or which has one of its own."""
+    for name, source in sorted(settings.sources.items()):
+        if source.url_reference and not source.url:
+            text = f"not in this environment: a receiver needs {source.url_reference.partition(':')[2]}"
+            yield Finding("warn", f"url of {name}", text)
+        elif source.url and not source.url_reference and source.shown_url != source.url:
+            text = 'its credentials are in the file; write url = "env:NAME" and set that variable instead'
+            yield Finding("warn", f"url of {name}", f"{source.shown_url}: {text}")
+        elif source.url or source.provider.signs_url:
+            yield Finding("ok", f"url of {name}", f"signatures are verified with {source.shown_url}")
 
 
 def _handed(settings: Settings) -> dict[str, str]:

@@ -134,7 +134,7 @@ def _undocumented(source: Source) -> dict[str, Any]:
     return {
         "name": source.name,
         "provider": source.provider.name,
-        "url": f"{source.public_url}/hooks/{source.name}",
+        "url": source.shown_url,
         "secrets": [{"slot": slot, "count": None, "last_used": None} for slot in slots],
         "secret_notes": source.secret_notes,
         "handed_out": None,

@@ -255,9 +255,8 @@ def _send(
 
 def _signed(sample: SampleDelivery, secret: str, now: datetime) -> Delivery:
     target = urlsplit(sample.target)
-    url = sample.source.public_url + target.path + (f"?{target.query}" if target.query else "")
     try:
-        return sample.document.delivery(secret, now, url)
+        return sample.document.delivery(secret, now, sample.source.url_of(target.path, target.query))
     except ValueError as error:
         raise click.ClickException(f"nothing to sign with: {error}") from None
 

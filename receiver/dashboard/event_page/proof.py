@@ -30,7 +30,7 @@ def proof(source: Source | None, event: EventRow, body: Body | None) -> Proof | 
     """Check a stored delivery again; None where its source is not configured any more, or its body is gone."""
     if source is None or body is None or body.unreadable:
         return None
-    delivery = Delivery("POST", body.url, body.headers, body.body)
+    delivery = Delivery("POST", source.signed_url(body.url), body.headers, body.body)
     case = Case(source.provider, delivery, source.secrets, event.received_at)
     named = {
         check.what.removeprefix(_HEADER)

@@ -82,7 +82,10 @@ def _forged(case: Case, _refusal: Rejected) -> tuple[str, str]:
 
 _RAW: Final = "let whatever stands before the receiver pass the body on byte for byte"
 _PASTED: Final = "set the secret again, exactly as the sender's page shows it"
-_ADDRESS: Final = "set public_url to what the sender posts to, scheme and host, without a slash at its end"
+_ADDRESS: Final = (
+    "set public_url to what the sender posts to, scheme and host, without a slash at its end; or url of the source to "
+    "the whole of it, where a proxy rewrites the path"
+)
 
 _Trial = tuple[str, str, Delivery, tuple[str, ...]]
 
