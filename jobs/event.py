@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.steps import idempotency_key
 
@@ -189,7 +190,10 @@ def received(
     event = run.event
     if body is None or event.url is None:
         raise BodyDropped(f"the body of event {event.id} was dropped by retention; it can't be handled again")
-    delivery = Delivery("POST", event.url, event.headers or {}, body)
+    headers = event.headers or {}
+    if HEADER in headers:
+        body, headers = text_and_headers(body, headers)
+    delivery = Delivery("POST", event.url, headers, body)
 
     def parse() -> Any:  # noqa: ANN401
         if event.is_element:

@@ -69,7 +69,8 @@ class Delivery:
     """One HTTP request as it was sent.
 
     `headers` has lower-case names and latin-1 text values (duplicates joined with a comma, as WSGI does);
-    `url` is the public URL the sender posted to, query string included; `body` is the raw bytes.
+    `url` is the public URL the sender posted to, query string included; `body` is the raw bytes, or where these were
+    compressed and have been inflated (`providers.kit.reading.content_coding`) their text, and `sent` the raw bytes.
     `path_secret` is what followed the source's name in the path (and is left out of `url`): all that some
     senders can prove who they are with. `readings` is what was read of the body so far
     (`providers.kit.reading.bodies.read_once`), so that nobody has to read it twice.
@@ -81,6 +82,7 @@ class Delivery:
     body: bytes
     path_secret: str = field(default="", repr=False)
     readings: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    sent: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ until when it is good may say so for 30 days.
 id and type (required), account and occurred_at are places: "$.path" (of the claims, where the token is or is in the
 body), "header:Name", "query:name", and of all but the id "fixed:text"; id may also be "fingerprint". A list of places
 counts by the first that is there. Of a token in a header, account and occurred_at may be "claim:name" besides, and the
-id "claim:jti". volatile, period, challenge and methods are as for `hmac`.
+id "claim:jti". volatile, period, challenge, methods and signs_text are as for `hmac`.
 
 https://datatracker.ietf.org/doc/html/rfc8725
 """
@@ -59,6 +59,7 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
     )
     within = declared.period(given, "period")
     declared.expect_ids_that_differ(given, "id", within)
+    signs_text = given.flag("signs_text")
     delivered_by, handshake = declared.methods(given), kit.challenge(given, "challenge", None, None)
     given.done()
     return kit.Configured(
@@ -77,6 +78,7 @@ def configure(options: Mapping[str, Any]) -> kit.Configured:
             id_period=within,
             volatile=left_out,
             methods=delivered_by,
+            signs_text=signs_text,
             handshake=handshake,
         ),
     )

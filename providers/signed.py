@@ -16,7 +16,7 @@ separator that it is one of a list (`t=1,v1=abc` has key = "v1", and values may 
 {body}, {timestamp}, {url}, {path}, {method}, {params}, {sha256} (of the body, in hex; {sha256:base64}, {sha256:raw} for
 its bytes), {header:name}; with hashed_by (sha256, sha384, sha512) the hash of that is signed. timestamp names its
 header, or is a table { header or key, unit (s, ms, iso, any), tolerance in seconds }. id, type, account, occurred_at,
-volatile, period, items, challenge and methods are as for `hmac`.
+volatile, period, items, challenge, methods and signs_text are as for `hmac`.
 
 https://datatracker.ietf.org/doc/html/rfc8032
 """

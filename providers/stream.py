@@ -1,8 +1,7 @@
 """Stream (GetStream: chat, feeds, video) signs the body with HMAC-SHA256, in hex; the key is the app's API secret.
 
 The id is `X-Webhook-Id`, the same on every attempt and not signed, the type `$.type`, the account the app's key.
-Compressed webhooks must stay off, as they are unless the app turns them on: what is signed is the text within,
-and bodies with a Content-Encoding are refused before anything is checked. What comes by SQS or SNS is not taken.
+Where the app turns compression on, the text within is signed. What comes by SQS or SNS is not taken.
 
 https://getstream.io/chat/docs/python/webhooks_overview/
 """
@@ -20,6 +19,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
+    signs_text=True,
     retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by(
         "header x-webhook-id", "$.created_at", new_on_retry=("header x-webhook-attempt",)

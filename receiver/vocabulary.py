@@ -98,8 +98,8 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
         "A browser or a monitor asked. If it was the sender: a redirect before the receiver may make a GET of it.",
     ),
     Reason.UNSUPPORTED_ENCODING: Refusal(
-        "The body is compressed (Content-Encoding); signatures are of the bytes as sent.",
-        "Turn compression off at the sender or the proxy.",
+        "The body has another Content-Encoding than gzip or deflate, or several.",
+        "Choose gzip at the sender or the proxy, or turn compression off.",
     ),
     Reason.TOO_LARGE: Refusal(
         "The body is larger than `max_body`, by Content-Length or while it was read, or holds more"

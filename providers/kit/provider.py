@@ -49,6 +49,13 @@ class Provider(Sender):
     batch: Callable[[bytes], bytes] | None = None
     summary: str = ""
 
+    @property
+    def verifies_text(self) -> bool:
+        """Whether a compressed body is inflated before it is verified: its text is signed, or read for the proof."""
+        signs_fields = "{params}" in str(getattr(self.scheme, "signed", ""))
+        reads = self.body_is_unsigned or self.signed_in_parts or getattr(self.scheme, "in_body", False)
+        return self.signs_text or signs_fields or bool(reads)
+
     def delivery(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
         """Return what the sender would send with `body`. Raises: ValueError for an unusable secret."""
         options = {"method": self.methods[0], **options}

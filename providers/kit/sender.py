@@ -115,6 +115,7 @@ class Sender:
         (`told_apart_by`); a module without it loads, and fails the contract test
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's; None where `verify` is
         a scheme's, which tells; a module with a `verify` of its own says it, whatever its scheme
+    signs_text: of a compressed body (Content-Encoding) the text within is signed, and not the bytes that are sent
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
     signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
     tolerance: how far a signed time may be off, None where no time is signed
@@ -156,6 +157,7 @@ class Sender:
     scheme: Scheme | None = None
     identity: Identity | None = None
     body_is_unsigned: bool | None = None
+    signs_text: bool = False
     signed_in_parts: bool = False
     signs_url: bool = False
     tolerance: timedelta | None = None

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from hookonce.providers import Delivery
+from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit import http_file
 from hookonce.providers.kit.http_file import Captured
+from hookonce.providers.kit.reading.content_coding import decoded
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.config.mistakes import ConfigError
@@ -60,7 +62,10 @@ def delivery(sent: Captured, source: Source) -> Delivery:
     path, _, query = ("/" + target.lstrip("/")).partition("?")
     url = source.url_of(path, query) if source.url or source.public_url else sent.url
     path_secret = path.partition(f"/hooks/{source.name}/")[2]
-    return Delivery(sent.method, url, sent.lowered(), sent.body, path_secret)
+    made = Delivery(sent.method, url, sent.lowered(), sent.body, path_secret)
+    with suppress(Rejected):  # the receiver says so
+        return decoded(made, _LONGEST_TEXT) if source.provider.verifies_text else made
+    return made
 
 
 def _made(settings: Settings, provider: str, references: Sequence[str]) -> Source:
@@ -73,5 +78,6 @@ def _made(settings: Settings, provider: str, references: Sequence[str]) -> Sourc
     return replace(source, name=source.provider.name, public_url="")
 
 
+_LONGEST_TEXT = 1 << 30
 _URL = "https://hookonce.invalid"
 """Stands in where a provider wants to know our URL; the delivery's own counts."""

@@ -198,7 +198,9 @@ def _pulled(desk: Desk, row: dict[str, Any]) -> PulledEvent:
     body = decrypt_body(desk.settings.keyring, stored)
     if body is None or body.unreadable:
         return PulledEvent(**known | held, missing="key")
-    return PulledEvent(**known | _leaving(desk, row, bytes(body.body)), missing=None)
+    return PulledEvent(
+        **known | _leaving(desk, row | {"headers": body.headers}, bytes(body.body)), missing=None
+    )
 
 
 def _leaving(desk: Desk, row: dict[str, Any], body: bytes) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         occurred_at=plausible_time(event.occurred_at),
         url=_as_text(masked_url(delivery.url, source)),
         headers=headers,
-        body=body,
+        body=body if delivery.sent is None else delivery.sent,
         is_element=event.raw is not None,
         unreadable=event.unreadable or None,
         hold_repeats=source.repeats == "hold",

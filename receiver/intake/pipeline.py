@@ -8,12 +8,13 @@ The steps are the same for an event loop and for a thread: `receiver.processes.w
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
+from hookonce.providers.kit.reading.content_coding import HEADER, coding_of, without_coding
 from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
@@ -112,7 +113,7 @@ class Intake:
         window = DedupWindow(self._client, self.breaker, self._redis_failed)
         work_queue = WorkQueue(self._client)
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
-        self._verifier = Verifier(self._handshake_secrets, self.background_writer)
+        self._verifier = Verifier(self._handshake_secrets, self.background_writer, settings.max_body)
 
         def open_lane() -> Deduplicator:
             return self.lane(settings.database_url, window, work_queue, self._redis_failed)
@@ -138,7 +139,7 @@ class Intake:
         now = self._clock()
         if _may_ask(source):
             read = await waits.ask(self._read, source, delivery, now)
-        elif len(delivery.body) > QUICK_BODY:
+        elif len(delivery.body) > QUICK_BODY or HEADER in delivery.headers:
             read = await waits.compute(self._read, source, delivery, now)
         else:
             read = self._read(source, delivery, now)
@@ -163,7 +164,8 @@ class Intake:
             delivery, events = self._verifier.authenticate(source, delivery, now)
         except Rejected as error:
             holds_secret = isinstance(error, SecretMismatch)
-            is_kept = source.keep_body and not source.redact and not holds_secret
+            is_plain = not coding_of(delivery.headers)  # nothing can be masked in what is compressed
+            is_kept = source.keep_body and not source.redact and not holds_secret and is_plain
             body = masked_body(delivery.body, source) if is_kept else b""
             headers = kept_headers(delivery.headers, source)
             if source.quarantine and not holds_secret:
@@ -250,6 +252,8 @@ class Intake:
             seldom.warning(
                 "an event has its sender's id: it lacks a place of id", extra={"source": source.name}
             )
+        if delivery.sent is not None and (source.redact or any(event.raw is not None for event in events)):
+            delivery = replace(delivery, headers=without_coding(delivery.headers), sent=None)
         headers = kept_headers_as_json(delivery.headers, source)
         new = [new_event(source, delivery, event, headers, now) for event in events]
         if self._keyring.is_on or source.redact:

@@ -6,12 +6,14 @@ known by its number, its place in the configuration from 1: what is counted says
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.events.declare import unreadable_delivery
 from hookonce.providers.kit.reading.bodies import read_leniently
+from hookonce.providers.kit.reading.content_coding import decoded, without_coding
 from hookonce.providers.kit.signing.verdict import MAX_EVENTS
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.background_writer import BackgroundWriter
@@ -32,8 +34,11 @@ class Unproven(Rejected):
 class Verifier:
     """Verifies deliveries, with the keys that senders publish and the secrets that they have handed out."""
 
-    def __init__(self, handshake_secrets: HandshakeSecrets, background_writer: BackgroundWriter) -> None:
+    def __init__(
+        self, handshake_secrets: HandshakeSecrets, background_writer: BackgroundWriter, max_body: int
+    ) -> None:
         self._key_fetcher = KeyFetcher()
+        self._max_body = max_body
         self._handshake_secrets = handshake_secrets
         self._background_writer = background_writer
 
@@ -68,14 +73,18 @@ class Verifier:
             return None
 
     def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> tuple[Delivery, list[Event]]:
-        """Verify a delivery; return it as it is to be kept (decrypted, if its sender encrypts), and its events.
+        """Verify a delivery; return it as it is to be kept (inflated, and decrypted), and its events.
 
         A delivery that verifies and that its adapter can't read is one event of type `unreadable`, unless the source
         verifies nothing. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
         """
+        limit = min(self._max_body, source.provider.max_body or self._max_body)
+        if source.provider.verifies_text:
+            delivery = decoded(delivery, limit)
         self.verify(source, delivery, now)
         reach("delivery.verified")
         try:
+            delivery = decoded(delivery, limit)
             return self.read(source, delivery)
         except Rejected as error:
             if source.unauthenticated or error.reason not in _UNREADABLE:
@@ -112,14 +121,18 @@ class Verifier:
     def read(self, source: Source, delivery: Delivery) -> tuple[Delivery, list[Event]]:
         """Read the events of a delivery that was verified; see `authenticate`. Raises `Rejected`."""
         provider = source.provider
-        decoded = provider.decode(delivery, source.secrets) if provider.decode else delivery
-        events = provider.events(decoded)
+        if provider.decode:
+            opened = provider.decode(delivery, source.secrets)
+            if delivery.sent is not None and opened.body is not delivery.body:
+                opened = replace(opened, headers=without_coding(opened.headers), sent=None)
+            delivery = opened
+        events = provider.events(delivery)
         if len(events) > MAX_EVENTS:
             raise Rejected(Reason.TOO_LARGE, f"{len(events)} events in one delivery, {MAX_EVENTS} are taken")
         if len(events) > 1 and len(events) * sum(map(len, delivery.headers.values())) > MAX_COPIED_HEADERS:
             raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
         reach("delivery.parsed")
-        return decoded, events
+        return delivery, events
 
 
 def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:

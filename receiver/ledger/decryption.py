@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.encryption import (
     AssociatedData,
     CannotDecrypt,
@@ -23,12 +24,16 @@ class Body:
     """What was delivered, as long as it is kept; `content` is the bytes, or why they can't be had.
 
     `is_element`: it is one of several events that came in one body.
+    `content` is the text of a body that came compressed, and `headers` are without the coding; `sent` and `coding` are
+    what came, None and empty of a body that is as it came.
     """
 
     url: str
     headers: dict[str, str]
     content: bytes | CannotDecrypt = field(repr=False)
     is_element: bool = False
+    sent: bytes | None = field(default=None, repr=False)
+    coding: str = ""
 
     @property
     def body(self) -> bytes:
@@ -62,7 +67,12 @@ def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
     if row is None:
         return None
     bond = body_context(row.source, row.event_id, row.fingerprint)
-    return Body(row.url, row.headers, _opened(keyring, row.body, row.key_id, bond), row.is_element)
+    content = _opened(keyring, row.body, row.key_id, bond)
+    coding = row.headers.get(HEADER)
+    if coding is None or isinstance(content, CannotDecrypt):
+        return Body(row.url, row.headers, content, row.is_element)
+    text, headers = text_and_headers(content, row.headers)
+    return Body(row.url, headers, text, row.is_element, content, coding)
 
 
 def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +81,9 @@ def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str
     Where it can't be, `body` is empty and `unreadable` says why.
     """
     bond = body_context(source, event_id, row.pop("fingerprint"))
-    return _shown(keyring, row, "body", bond)
+    shown = _shown(keyring, row, "body", bond)
+    text, headers = text_and_headers(shown["body"], shown["headers"])
+    return shown | {"body": text, "headers": headers}
 
 
 def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[str, Any]:

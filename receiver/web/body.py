@@ -15,6 +15,7 @@ from typing import Any, Self
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
+from hookonce.providers.kit.reading.content_coding import coding_of, longest_text
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.http.limits import BODY_TIMEOUT
 from hookonce.receiver.web.request import Request, WsgiRequest
@@ -116,17 +117,19 @@ def read_wsgi_body(environ: dict[str, Any], limit: int, reservation: Reservation
     return run(read_body(WsgiRequest(environ), limit, reservation))
 
 
-async def read_body(request: Request, limit: int, reservation: Reservation) -> bytes:
-    """Read the raw body of at most `limit` bytes, holding memory for it in `reservation`.
+async def read_body(
+    request: Request, limit: int, reservation: Reservation, *, may_be_compressed: bool = False
+) -> bytes:
+    """Read the raw body of at most `limit` bytes, holding memory for it, and for its text, in `reservation`.
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
-    `unsupported_encoding` for any Content-Encoding, `bad_body` for one that ends early or takes too long.
+    `unsupported_encoding`, `bad_body` for one that ends early or takes too long.
     Raises `Overloaded` too, also where a body took too long because it waited for memory.
     """
     headers = request.headers
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in {"identity", ""}:
-        raise Rejected(Reason.UNSUPPORTED_ENCODING, "the body is compressed; send it as it was signed")
+    coding = coding_of(headers)
+    if coding and not may_be_compressed:
+        raise Rejected(Reason.UNSUPPORTED_ENCODING, "the body is compressed; send it as it is")
     length = _content_length(headers.get("content-length", ""))
     if length is not None and length > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has {length} bytes, {limit} are allowed")
@@ -144,6 +147,8 @@ async def read_body(request: Request, limit: int, reservation: Reservation) -> b
         raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
     if length is not None and len(body) < length:
         raise Rejected(Reason.BAD_BODY, f"the body ended after {len(body)} of {length} bytes")
+    if coding:
+        await reservation.reserve(len(body) + (longest_text(body, coding, limit) or 0))
     return body
 
 

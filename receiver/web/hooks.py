@@ -96,7 +96,7 @@ class DeliveryEndpoint:
         try:
             _expect_method(source, request.method)
             limit = min(self._max_body, source.provider.max_body or self._max_body)
-            body = await read_body(request, limit, reservation)
+            body = await read_body(request, limit, reservation, may_be_compressed=True)
         except Overloaded as error:
             log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
             return problem(503, "overloaded", close=True)

@@ -1,5 +1,7 @@
 """The inbox inside Flask, FastAPI and Django, under each server that people run them with."""
 
+import gzip
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -114,8 +116,26 @@ def test_body_that_ends_early_is_not_kept(served):
     assert events(served, "evt_cut") == []
 
 
-def test_encoded_body_is_refused(served):
-    headers = [("Host", "localhost"), ("Content-Encoding", "gzip")]
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
+def test_compressed_body_is_taken(served, pack):
+    body = pack(paid(f"packed_{pack.__name__}_{pack.__module__}"))
+    coding = b"Content-Encoding: gzip" if pack is gzip.compress else b"Content-Encoding: deflate"
+
+    answer = served.exchange(served.signed(body).replace(b"\r\n", b"\r\n" + coding + b"\r\n", 1))
+
+    assert (answer.status, answer.document["status"]) == (200, "accepted")
+
+
+def test_bomb_is_refused(served):
+    body = zlib.compress(bytes(200 * MAX_BODY))[:MAX_BODY]
+
+    answer = served.exchange(served.signed(body).replace(b"\r\n", b"\r\nContent-Encoding: deflate\r\n", 1))
+
+    assert (answer.status, answer.code) == (413, "too_large")
+
+
+def test_other_coding_is_refused(served):
+    headers = [("Host", "localhost"), ("Content-Encoding", "br")]
 
     answer = served.exchange(raw_http.request(headers=headers, body=b"x"))
 

@@ -92,7 +92,7 @@ def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
         "occurred_at": place_or_none(given, "occurred_at"),
     }
     told = [str(each) for each in places_of(given, "id")]
-    delivered_by = methods(given)
+    delivered_by, signs_text = methods(given), given.flag("signs_text")
     handshake = challenge(given, "challenge", None if told == ["fingerprint"] else id_at, scheme)
     expect_ids_that_differ(given, "id", within)
     given.done()
@@ -103,6 +103,7 @@ def by_signature(given: Options, scheme: "Hmac | Signed") -> Configured:
             scheme=scheme,
             id_is_signed=all(id_is_covered(each, template) for each in told),
             signed_message=scheme.signed_message if "{params}" in template else None,
+            signs_text=signs_text,
             signs_url="{url}" in template,
             retry_horizon="whoever sends decides",
             identity=identity(given, "id", within, items),

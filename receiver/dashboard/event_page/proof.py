@@ -1,8 +1,9 @@
 """What proved that a delivery is genuine, for its page: the headers of the proof, and whether it still holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hookonce.providers import Delivery
+from hookonce.providers.kit.reading.content_coding import HEADER
 from hookonce.receiver.intake.explain.checks import Case, checks, secret_number
 from hookonce.receiver.ledger.decryption import Body
 from hookonce.receiver.ledger.queries.events import EventRow
@@ -31,6 +32,8 @@ def proof(source: Source | None, event: EventRow, body: Body | None) -> Proof | 
     if source is None or body is None or body.unreadable:
         return None
     delivery = Delivery("POST", source.signed_url(body.url), body.headers, body.body)
+    if body.sent is not None and not source.provider.verifies_text:
+        delivery = replace(delivery, headers=body.headers | {HEADER: body.coding}, body=body.sent)
     case = Case(source.provider, delivery, source.secrets, event.received_at)
     named = {
         check.what.removeprefix(_HEADER)

@@ -38,7 +38,7 @@ WHERE event = ANY(%s) AND received_at >= %s AND received_at <= %s ORDER BY event
 _BODIES = """
 SELECT event, url, headers, body, key_id FROM hookonce.bodies
 WHERE event = ANY(%(ids)s) AND received_at >= %(first)s AND received_at <= %(last)s
-      AND (key_id IS NOT NULL OR %(spellings)s::bytea[] = '{}'
+      AND (key_id IS NOT NULL OR headers ->> 'content-encoding' IS NOT NULL OR %(spellings)s::bytea[] = '{}'
            OR EXISTS (SELECT FROM unnest(%(spellings)s::bytea[]) AS s WHERE position(s IN body) > 0))
 """
 
