@@ -14,8 +14,8 @@ id "fixed:text"; id may also be "fingerprint", of the body without the paths in 
 first that is there. Of a form "$.name" is a field; a body that is neither JSON nor a form is a text without places.
 Where different events may have equal bytes and no id, period says for how many seconds what looks alike is the same
 event. Of a batch items is the place of the list, "$" or "$.events": each element is an event, and the places, the
-fingerprint and the paths in volatile are an element's. challenge and methods are as for `token`. signs_text = true says that
-of a compressed body (Content-Encoding) the text within is signed, and not the bytes that are sent.
+fingerprint and the paths in volatile are an element's. challenge and methods are as for `token`. signs_text = true says
+that of a compressed body (Content-Encoding) the text within is signed, and not the bytes that are sent.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """

@@ -13,7 +13,7 @@ from functools import partial
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.events.declare import unreadable_delivery
 from hookonce.providers.kit.reading.bodies import read_leniently
-from hookonce.providers.kit.reading.content_coding import decoded, without_coding
+from hookonce.providers.kit.reading.content_coding import coding_of, decoded, without_coding
 from hookonce.providers.kit.signing.verdict import MAX_EVENTS
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.background_writer import BackgroundWriter
@@ -87,7 +87,10 @@ class Verifier:
             delivery = decoded(delivery, limit)
             return self.read(source, delivery)
         except Rejected as error:
-            if source.unauthenticated or error.reason not in _UNREADABLE:
+            is_bomb = (
+                error.reason is Reason.TOO_LARGE and delivery.sent is None and coding_of(delivery.headers)
+            )
+            if source.unauthenticated or error.reason not in _UNREADABLE or is_bomb:
                 raise
             return delivery, [unreadable_delivery(source.provider.events, delivery, error)]
 

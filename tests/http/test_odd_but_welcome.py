@@ -285,3 +285,50 @@ def test_slack_probe_is_echoed_when_signed(server):
     answer = server.deliver(probe, "slack")
 
     assert (answer.status, answer.document) == (200, {"challenge": "say-this"})
+
+
+UNREADABLE = {
+    "empty": b"",
+    "blank": b"  \r\n",
+    "not JSON": b"id=evt_1&type=a",
+    "cut off": b'{"id":"evt_1","type":"a"',
+    "two documents": b'{"id":"evt_1","type":"a"}{}',
+    "not UTF-8": b'{"id":"evt_1","type":"\xff"}',
+    "Latin-1": '{"id":"evt_1","type":"\u00e9"}'.encode("latin-1"),
+    "UTF-16": '{"id":"evt_1","type":"a"}'.encode("utf-16"),
+    "UTF-16 without a mark": '{"id":"evt_1","type":"a"}'.encode("utf-16-le"),
+    "UTF-32": '{"id":"evt_1","type":"a"}'.encode("utf-32"),
+    "surrogate in UTF-8": b'{"id":"evt_1","type":"\xed\xa0\x80"}',
+    "bare NUL": b'{"id":"evt_1","type":"a\0"}',
+    "NULs only": b"\0" * 1000,
+    "nested 100,000 lists": b"[" * 100_000,
+    "nested 100,000 objects": b'{"a":' * 100_000,
+    "NaN": b'{"id":"evt_1","type":"a","data":NaN}',
+    "Infinity": b'{"id":"evt_1","type":"a","data":-Infinity}',
+    "1e999": b'{"id":"evt_1","type":"a","data":1e999}',
+    "integer of 5,000 digits": b'{"id":"evt_1","type":"a","data":' + b"1" * 5000 + b"}",
+    "list": b'[{"id":"evt_1","type":"a"}]',
+    "null": b"null",
+    "text": b'"evt_1"',
+    "number": b"1",
+    "id missing": b'{"type":"a"}',
+    "id null": b'{"id":null,"type":"a"}',
+    "id true": b'{"id":true,"type":"a"}',
+    "id a fraction": b'{"id":1.5,"type":"a"}',
+    "id empty": b'{"id":"","type":"a"}',
+    "id a list": b'{"id":["evt_1"],"type":"a"}',
+    "id an object": b'{"id":{},"type":"a"}',
+    "type missing": b'{"id":"evt_1"}',
+    "type empty": b'{"id":"evt_1","type":""}',
+    "type a list": b'{"id":"evt_1","type":[]}',
+    "last of two ids null": b'{"id":"evt_1","type":"a","id":null}',
+    "100,000 lists in a list": b'{"id":"evt_1","type":"a","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_receiver_keeps_signed_bodies_it_cannot_read(server, body):
+    answer = server.deliver(body)
+
+    assert answer.status == 200
+    assert (stored(server, body)[1], bytes(stored(server, body)[3])) == ("unreadable", body)

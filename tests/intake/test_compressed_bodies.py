@@ -143,7 +143,7 @@ def test_other_body_of_a_known_id_is_shown_as_its_text(open_sources):
 
 def test_refused_compressed_body_leaves_nothing_that_could_not_be_masked(open_sources):
     shop = open_sources(TOKEN.replace("header:X-Sig", "$.key"), provider="token")
-    send(shop, text(key=SECRET, id=""), signed=b'{"key":"x"}')
+    send(shop, text(key=SECRET + "x"), signed=b'{"key":"x"}')
 
     shop.intake.background_writer.close()
 
@@ -153,6 +153,6 @@ def test_refused_compressed_body_leaves_nothing_that_could_not_be_masked(open_so
 def test_bomb_under_a_right_signature_is_refused(open_sources):
     shop = open_sources()
 
-    answer = send(shop, b"", packed=zlib.compressobj(9, 8, 31).compress(bytes(1 << 20)) + b"\0" * 8)
+    answer = send(shop, b"", packed=gzip.compress(bytes(1 << 25)))
 
-    assert (answer.status_code, shop.rows("SELECT 1 FROM hookonce.events")) == (400, [])
+    assert (answer.status_code, shop.rows("SELECT 1 FROM hookonce.events")) == (413, [])

@@ -58,7 +58,7 @@ def events_of(case, delivery):
         verify=partial(verify, **case.fetched),
         handshake=handshake and partial(handshake, **case.fetched),
     )
-    source, verifier = Source("odd", provider, (case.secret,)), Verifier(None, NoNotes())
+    source, verifier = Source("odd", provider, (case.secret,)), Verifier(None, NoNotes(), 25 << 20)
     if verifier.is_probe(source, delivery):
         return None
     return verifier.authenticate(source, delivery, case.now)[1]

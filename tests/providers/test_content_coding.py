@@ -61,6 +61,7 @@ def test_other_coding_is_refused(named):
         ("deflate", deflated(TEXT)),
         ("deflate", deflated(TEXT, -zlib.MAX_WBITS)),
     ],
+    ids=["gzip", "gzip by another name", "deflate", "deflate without a head"],
 )
 def test_text_is_read_and_what_was_sent_is_kept(coding, body):
     read = decoded(delivery(body, coding), LIMIT)
@@ -127,6 +128,10 @@ def test_bomb_takes_no_more_memory_than_a_text_may_have(body, coding):
     tracemalloc.stop()
     assert reason == Reason.TOO_LARGE
     assert most < 10 * MIB
+
+
+def test_empty_text_is_one():
+    assert decoded(delivery(gzip.compress(b""), "gzip"), LIMIT).body == b""
 
 
 def test_length_of_a_text_is_known_before_it_is_inflated():
