@@ -311,11 +311,7 @@ LATE = {
 }
 """Where an import may stand inside a function, and why."""
 
-FORMER_LOGGERS = {"hookonce.jobs.batches.batch_attempt"}
-"""Names of modules that have moved: loggers keep them."""
 NAMES_MODULES = {
-    "jobs.attempts.batch_attempt": "its logger's name, which filters know",
-    "jobs.attempts.single": "its logger's name, which filters know",
     "providers.kit.registry.discovery": "the group of entry points is called so",
     "receiver.cli": "click's lazy group; the worker's commands are only named, for receiver/ never imports jobs/",
     "receiver.cli.commands.serve": "gunicorn loads the application and its settings",
@@ -534,7 +530,7 @@ def test_string_that_names_a_module_names_one_that_is_there(name):
     found = facts()[name].names
 
     assert found, f"{name} names nothing any more; take its row out"
-    for text in {*found} - FORMER_LOGGERS:
+    for text in found:
         module, _, attribute = text.partition(":")
         while module.removeprefix("hookonce.") not in PATHS:
             module, _, attribute = module.rpartition(".")

@@ -32,7 +32,7 @@ from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import Lines
 
-log = logging.getLogger("hookonce.jobs.batches.batch_attempt")  # as filters know it
+log = logging.getLogger(__name__)
 
 CUT_OFF = "the ledger went away in the middle of a batch"
 

@@ -31,7 +31,7 @@ from hookonce.receiver.ledger.stats import batch_figures
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import Lines
 
-log = logging.getLogger("hookonce.jobs.attempts.attempt")  # as filters know it
+log = logging.getLogger(__name__)
 
 
 _DONE = AttemptResult(RunStatus.DONE)

@@ -179,8 +179,8 @@ def browse(connection):
     short = timedelta(0)
     with connection.transaction(force_rollback=True):
         events.newest(connection, Filter(run_by="credit"), 5, middle, short)
-        former = Filter(source="stripe", type="invoice.paid", status="done")
-        events.newest(connection, former, 1, middle, short)
+        wanted = Filter(source="stripe", type="invoice.paid", status="done")
+        events.newest(connection, wanted, 1, middle, short)
         rows = events.oldest_after(connection, Filter(status="dead"), 5, middle, short)
         run_outcomes.outcomes(connection, [row.id for row in rows])
         body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)

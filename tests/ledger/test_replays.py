@@ -109,7 +109,7 @@ def history(connection, event):
     ).fetchall()
 
 
-def test_replay_keeps_what_became_of_former_cycles(connection, put):
+def test_replay_keeps_what_became_of_ended_cycles(connection, put):
     number = put(("a", "dead", 3), ("b", "done", 1))
 
     list(replay(connection, [number], "a test", again=True))

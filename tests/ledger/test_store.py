@@ -4,9 +4,9 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from hookonce.receiver.ledger import store as ledger_store
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.store import RetryId, Verdict, store
+from hookonce.receiver.ledger.store import RetryId, Verdict, store, store_in
+from hookonce.receiver.processes.waits import InThread, run
 from tests.support.new_event import new_event
 
 
@@ -50,19 +50,27 @@ def test_store_keeps_the_first_body_when_another_comes_under_its_id(connection):
     ]
 
 
-def test_store_takes_in_what_was_pruned_while_it_looked(connection, monkeypatch):
-    store(connection, [new_event()])
-    insert = ledger_store._insert  # noqa: SLF001
+class Meanwhile(InThread):
+    """A way to wait in which something happens before the question of this number."""
 
-    def insert_then_prune(*arguments):
-        monkeypatch.setattr(ledger_store, "_insert", insert)
-        answers = insert(*arguments)
-        connection.execute("DELETE FROM hookonce.events")
-        return answers
+    def __init__(self, number, happen):
+        self._left, self._happen = number, happen
 
-    monkeypatch.setattr(ledger_store, "_insert", insert_then_prune)
+    async def ask_server(self, function, /, *args, **kwargs):
+        self._left -= 1
+        if not self._left:
+            self._happen()
+        return function(*args, **kwargs)
 
-    assert verdicts(connection, new_event()) == ["accepted"]
+
+def test_store_takes_in_what_was_pruned_while_it_looked(connection):
+    event = new_event()
+    store(connection, [event])
+
+    meanwhile = Meanwhile(1, lambda: connection.execute("DELETE FROM hookonce.events"))
+    stored = run(store_in(connection, [event], meanwhile))
+
+    assert stored[event.key].verdict is Verdict.ACCEPTED
     assert rows(connection, "SELECT count(*) FROM hookonce.event_states") == [(1,)]
 
 
@@ -250,19 +258,14 @@ def test_store_holds_a_repeat_among_events_with_retry_ids(connection):
     ]
 
 
-def test_store_takes_in_what_grew_too_old_for_a_retry_id_while_it_looked(connection, monkeypatch):
+def test_store_takes_in_what_grew_too_old_for_a_retry_id_while_it_looked(connection):
+    event = retried()
     store(connection, [new_event("earlier")])
-    insert = ledger_store._insert  # noqa: SLF001
+    age = "UPDATE hookonce.events SET received_at = received_at - interval '1 minute'"
 
-    def insert_then_wait(*arguments):
-        monkeypatch.setattr(ledger_store, "_insert", insert)
-        answers = insert(*arguments)
-        connection.execute("UPDATE hookonce.events SET received_at = received_at - %s", [MINUTE])
-        return answers
+    stored = run(store_in(connection, [event], Meanwhile(2, lambda: connection.execute(age))))
 
-    monkeypatch.setattr(ledger_store, "_insert", insert_then_wait)
-
-    assert verdicts(connection, retried()) == [Verdict.ACCEPTED]
+    assert stored[event.key].verdict is Verdict.ACCEPTED
 
 
 def test_store_finds_a_repeat_by_what_was_signed(connection):

@@ -223,7 +223,7 @@ PLANTED = {
     settling.looks_for_marks_in_the_statement_that_locks: committed_while_it_is_taken_over,
     settling.takes_a_part_of_a_claim: goes_on_while_it_is_taken_over,
     settling.marks_without_the_lock: marked_behind_the_takeover,
-    settling.leaves_the_former_outcome_the_last: replayed_when_it_was_done,
+    settling.leaves_the_outcome_of_before_the_last: replayed_when_it_was_done,
     settling.looks_at_the_queue_before_it_locks: replayed_before_it_is_pruned,
 }
 

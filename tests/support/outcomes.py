@@ -9,11 +9,11 @@ def end_events(connection, status, events=None, *, handler="a", attempts=1, ago=
         """
         WITH chosen AS (SELECT id FROM hookonce.events WHERE %(events)s::bigint[] IS NULL OR id = ANY(%(events)s)),
         gone AS (DELETE FROM hookonce.queue WHERE event IN (SELECT id FROM chosen) RETURNING event, cycle),
-        former AS (UPDATE hookonce.runs SET is_last = false WHERE event IN (SELECT id FROM chosen) AND is_last
+        ended AS (UPDATE hookonce.runs SET is_last = false WHERE event IN (SELECT id FROM chosen) AND is_last
                    RETURNING event, cycle)
         INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at)
         SELECT id, %(handler)s, coalesce((SELECT max(cycle) FROM gone WHERE event = id),
-                                         (SELECT max(cycle) + 1 FROM former WHERE event = id), 1),
+                                         (SELECT max(cycle) + 1 FROM ended WHERE event = id), 1),
                %(status)s, %(attempts)s, now() - %(ago)s, now() - %(ago)s FROM chosen
         RETURNING event
         """,

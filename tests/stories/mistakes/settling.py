@@ -61,7 +61,7 @@ def leaves_marks_of_what_it_buried():
     replace(takeover, "_FORGET_MARKS", "SELECT %s::uuid")
 
 
-def leaves_the_former_outcome_the_last():
+def leaves_the_outcome_of_before_the_last():
     reword(replays, "_REOPEN", "SET is_last = false", "SET is_last = true")
 
 
