@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from hookonce.providers import Rejected
+from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.crypto.public_keys import new_key
 from tests.support.declared import declared
 from tests.support.for_each import for_each
@@ -53,8 +53,19 @@ def test_declaration_refuses_what_was_changed_or_is_of_another(each):
             each.provider.verify(changed, [secret], NOW)
 
 
+@for_each(each for each in declared() if "vector" in each.said)
+def test_declaration_takes_what_its_sender_has_published(each):
+    said = each.said["vector"]
+    delivery = Delivery("POST", URL, said["headers"], said["body"].encode())
+
+    each.provider.verify(delivery, [said["secret"]], NOW)
+
+    with pytest.raises(Rejected):
+        each.provider.verify(delivery, [f"{said['secret']}."], NOW)
+
+
 @for_each(declared)
 def test_declaration_has_no_module_and_names_its_page(each):
     assert each.said["page"].startswith("https://")
-    assert each.said.keys() <= {"page", "from", "signs", "event_id", "event_type", "body", "source"}
+    assert each.said.keys() <= {"page", "from", "signs", "event_id", "event_type", "body", "vector", "source"}
     assert each.lines[-1].startswith(each.said["source"]["provider"])

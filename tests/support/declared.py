@@ -1,7 +1,7 @@
 """Senders that need no module: what a source says of them, in `docs/providers-declared/`, each with one delivery.
 
 A key of the kit's own signs the delivery: what is shown is that the declaration can be read, signs, and refuses what
-was changed, and not that the sender's page was understood.
+was changed, and not that the sender's page was understood. A `vector` shows that: it is the sender's own.
 """
 
 import tomllib
