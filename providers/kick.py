@@ -1,9 +1,11 @@
 """Kick signs `<message id>.<time>.<body>` with its RSA key (PKCS#1 v1.5, SHA-256), in base64.
 
-The secret is Kick's public key, the same for everyone: https://api.kick.com/public/v1/public-key. The id is
-`Kick-Event-Message-Id`, the same on every attempt and signed; the type is `Kick-Event-Type`, which is not (claims
-of drops may come without, as `unknown`). Kick does not say whether a message that is sent again gets a new time, so
-only what is older than its attempts could be is stale; the signed id makes it a duplicate until then.
+The secret is Kick's public key: https://api.kick.com/public/v1/public-key. All of Kick's apps share that key, and the
+signature names no app and no URL: the genuine delivery of another app is genuine here as well. So act only on
+broadcasters and subscriptions that you know (`event.account` is the broadcaster). The id is `Kick-Event-Message-Id`,
+signed and the same on every attempt; the type is `Kick-Event-Type`, unsigned (claims of drops may come without, as
+`unknown`). Kick does not say whether a message that is sent again gets a new time, so only what is older than its
+attempts could be is stale; the signed id makes it a duplicate until then.
 
 https://docs.kick.com/events/webhook-security
 """

@@ -3,7 +3,7 @@
 The secret is the verification key from the settings: base64, without PEM's lines. The body is a list of up to
 a thousand events and ends with CR LF, which is signed too. Each has an `sg_event_id`, the same on every
 attempt. SendGrid retries for a day and does not say whether with a new time, so the tolerance is a day; the
-ids are signed. Inbound Parse is another webhook.
+ids are signed. `twilio_sendgrid_inbound` is Inbound Parse.
 
 https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
 """

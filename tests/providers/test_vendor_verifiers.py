@@ -154,6 +154,7 @@ def increase(sent, secret):
 VERIFIERS = [
     Verifier("svix", svix, WHSEC),
     Verifier("twilio_sendgrid_events", sendgrid, pem(EC), public_der(EC)),
+    Verifier("twilio_sendgrid_inbound", sendgrid, pem(EC), public_der(EC)),
     Verifier("adyen", adyen, HEX),
     Verifier("pusher", pusher, "key:secret", body=OCCUPIED),
     Verifier("resend", resend, WHSEC),

@@ -51,6 +51,7 @@ KNOWN_AS = {
     "gemini": "google_gemini",
     "paddle": "paddle_billing",
     "sendgrid": "twilio_sendgrid_events",
+    "sendgrid_inbound": "twilio_sendgrid_inbound",
     "shipbob": "standard_webhooks",
     "twitter": "x_twitter",
     "wechat": "wechat_pay",

@@ -4,7 +4,7 @@ Anybody may send one to a sender whose signature is a field of it. So a form is 
 are copied and its files are not, and what is longer than in any sender's is refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hookonce.providers import Reason, Rejected
@@ -37,12 +37,18 @@ def part_of(body: bytes, name: str) -> str:
     raise Rejected(Reason.BAD_BODY, f"the multipart form has no field {name!r}")
 
 
-def parts_in(body: bytes) -> dict[str, str]:
+def parts_in(body: bytes, beginning: Mapping[str, int] = {}) -> dict[str, str]:
     """Return the texts of all fields of a multipart form, files left out; what is not UTF-8 in them is replaced.
+
+    beginning: fields of which only so many bytes are read
 
     Raises: Rejected(too_large) for more parts, longer heads or longer texts than any sender's.
     """
-    texts = [(name, start, end) for name, is_file, start, end in _parts(body) if not is_file]
+    texts = [
+        (name, start, min(end, start + beginning.get(name, end)))
+        for name, is_file, start, end in _parts(body)
+        if not is_file
+    ]
     if sum(end - start for _, start, end in texts) > _MAX_TEXT_BYTES:
         raise Rejected(Reason.TOO_LARGE, f"the texts of the form have more than {_MAX_TEXT_BYTES} bytes")
     return {name: body[start:end].decode(errors="replace") for name, start, end in texts}
