@@ -15,7 +15,10 @@ from typing import Any
 
 
 def getter(package: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package. Raises: AttributeError for a name that its block does not import."""
+    """Return the `__getattr__` of a package; its `__all__` are the names of the block.
+
+    Raises: AttributeError for a name that the block does not import.
+    """
 
     def get(name: str) -> Any:  # noqa: ANN401  a module, a class or a function
         if name == "__all__":
