@@ -11,6 +11,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE, Alerts, Rate
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.maintenance import steady_clock
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.stats import backlog, issues, retries, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
@@ -60,7 +61,7 @@ def ledger_conditions(
 ) -> Condition:
     """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
     chosen = settings.alerts
-    found = _issues(connection, chosen, known)
+    found = _issues(connection, chosen, known) | _clock(connection)
     for kind, counted, text in _COUNTED:
         if rate := getattr(chosen, kind):
             found |= _often(connection, kind, rate, counted, text)
@@ -112,6 +113,11 @@ def _issues(
             f"then `hookonce issues fix {issue.id}` or `hookonce issues ignore {issue.id} --for 7d`"
         )
     return found
+
+
+def _clock(connection: psycopg.Connection) -> Condition:
+    since = steady_clock.held_since(connection)
+    return {("clock", ""): f"nothing is pruned: {steady_clock.why(since)}"} if since else {}
 
 
 def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:

@@ -9,6 +9,7 @@ import psycopg
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass, Step
+from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +37,28 @@ class Pruner:
         if not self._is_on or time.monotonic() < self._rests_until:
             return
         if self._steps is None:
-            begin = self._pruning.begin  # what is kept for ever is not walked over again
-            self._pruning = RetentionPass(self._horizons, size=PRUNE_STEP, begin=begin)
+            self._note(connection)  # of a pass that failed
             self._steps = self._pruning.steps(connection)
         try:
             for _ in self._steps:
                 if time.monotonic() > until:
                     return
+        except ClockHeld:
+            self._rest()
+            return
         except psycopg.Error:
-            self._steps, self._rests_until = None, time.monotonic() + PRUNE_INTERVAL.total_seconds()
+            self._rest()
             raise
+        self._rest()
+        self._note(connection)
+
+    def _rest(self) -> None:
         self._steps, self._rests_until = None, time.monotonic() + PRUNE_INTERVAL.total_seconds()
-        self._pruning.audit(connection, ACTOR)
-        if self._pruning.done.is_anything:
-            log.info(
-                "pruned %s events, days of bodies: %s", self._pruning.done.events, self._pruning.done.days
-            )
+
+    def _note(self, connection: psycopg.Connection) -> None:
+        """Put down what a pass has pruned, and begin another: what is kept for ever is not walked over again."""
+        gone = self._pruning.done
+        if gone.is_anything:
+            log.info("pruned %s events, days of bodies: %s", gone.events, gone.days)
+            self._pruning.audit(connection, ACTOR)
+        self._pruning = RetentionPass(self._horizons, size=PRUNE_STEP, begin=self._pruning.begin)

@@ -17,7 +17,7 @@ from hookonce.jobs.maintenance.pruning import Pruner
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.maintenance import lost_events, partitions
+from hookonce.receiver.ledger.maintenance import lost_events, partitions, steady_clock
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import batch_parts, limit_gate, marks, parking
 from hookonce.receiver.ledger.runs.due_cursor import Paced
@@ -27,6 +27,7 @@ from hookonce.receiver.redis.client import Client
 log = logging.getLogger(__name__)
 
 UPKEEP_INTERVAL = timedelta(minutes=10)
+LOOK_INTERVAL = timedelta(minutes=1)
 COUNT_INTERVAL = timedelta(seconds=10)
 
 Task = Callable[[psycopg.Connection], object]
@@ -40,6 +41,7 @@ class MaintenanceTasks:
         self._looks = Paced(timedelta(0), time.monotonic)
         self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
         self._tasks: tuple[tuple[str, Task], ...] = (
+            ("the clock was not looked at", _at_most_every(steady_clock.look, LOOK_INTERVAL)),
             ("no partitions for the coming days", _at_most_every(_partition)),  # no right to make tables, say
             ("nothing has left the quarantine", _at_most_every(self._expire)),
             ("what is paused was not parked", self._park),
@@ -101,15 +103,15 @@ def _once(task: Task) -> Task:
     return turn
 
 
-def _at_most_every(task: Task) -> Task:
-    """Have a task done once in `UPKEEP_INTERVAL`, however often it is called."""
+def _at_most_every(task: Task, interval: timedelta = UPKEEP_INTERVAL) -> Task:
+    """Have a task done once in an interval, however often it is called."""
     rests_until = 0.0
 
     def turn(connection: psycopg.Connection) -> None:
         nonlocal rests_until
         now = time.monotonic()
         if now >= rests_until:
-            rests_until = now + UPKEEP_INTERVAL.total_seconds()
+            rests_until = now + interval.total_seconds()
             task(connection)
 
     return turn

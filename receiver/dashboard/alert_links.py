@@ -31,6 +31,7 @@ _WAYS: Final[Mapping[str, _Way]] = {
     "duplicates": _Way("admin.events", "See the events, ask the sender why", {"since": "24h"}),
     "oldest_due": _Way("admin.handlers", "See what handlers wait for, start more workers"),
     "breaker_open": _Way("admin.limits", "See its error, fix the cause, resume it"),
+    "clock": _Way("admin.overview", "Compare the clocks of the database and of its host with a time server"),
     "unreadable": _Way(
         "admin.events", "See why, correct the provider module, then replay them", {"type": "unreadable"}
     ),

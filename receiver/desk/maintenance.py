@@ -10,15 +10,16 @@ from pydantic import Field
 from hookonce.receiver.desk.history import Alert
 from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel, shown
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
-from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.replays import EventIds, named_events
 from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.maintenance import erasure
+from hookonce.receiver.ledger.maintenance import erasure, steady_clock
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
@@ -107,6 +108,7 @@ class PruneRequest(RequestModel):
     """Whether to delete, or only to say what would go."""
 
     dry_run: bool = False
+    trust_clock: bool = Field(default=False, description="prune although the clock leapt: it is right now")
 
 
 class Pruned(ResponseModel):
@@ -198,10 +200,16 @@ def _numbers(desk: Desk) -> dict[str, Any]:
 @action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
 def prune(desk: Desk, asked: PruneRequest) -> Pruned:
     """Let go of what has outlived its horizon, in small steps; safe to repeat. It answers when all is done."""
-    pruning = RetentionPass(Retention.of(desk.settings), dry_run=asked.dry_run, patience=MAX_TRIES)
+    pruning = RetentionPass(
+        Retention.of(desk.settings), dry_run=asked.dry_run, patience=MAX_TRIES, trusts_clock=asked.trust_clock
+    )
+    if asked.trust_clock:
+        steady_clock.trust(desk.connection, desk.who)
     try:
         for _ in pruning.steps(desk.connection):
             pass
+    except ClockHeld as error:
+        raise Conflict(f"nothing is pruned: {error}", code="clock_held") from None
     finally:
         pruning.audit(desk.connection, desk.who)
     gone = pruning.done

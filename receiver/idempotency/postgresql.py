@@ -29,14 +29,16 @@ from hookonce.receiver.idempotency.records import (
 )
 from hookonce.receiver.ledger.database import connections, schema
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
 
 SWEEP_BATCH = 100
 """Expired rows that go whenever one is made: more than come, so what expired never piles up."""
 MAX_RESULT = 16 * 1024**2
 
 # A transaction that was waited for may have taken a moment: then `statement_timestamp` is early, and a lease that
-# seems to hold is respected.
-_EXPIRED = "i.expires_at <= statement_timestamp()"
+# seems to hold is respected. A key counts on while the clock is not trusted.
+_IS_OVER = f"expires_at <= statement_timestamp() AND {IS_STEADY}"
+_EXPIRED = f"(i.{_IS_OVER})"
 _MINE = "(i.state = 'in_progress' AND i.owner = excluded.owner)"
 # No row: the key is taken, by a result, by a request that is under way, or by another request.
 _CLAIM = f"""
@@ -72,11 +74,11 @@ _RELEASE = """
 DELETE FROM hookonce.idempotency
 WHERE scope = %(scope)s AND key = %(key)s AND owner = %(owner)s AND state = 'in_progress'
 """
-_SWEEP = """
+_SWEEP = f"""
 DELETE FROM hookonce.idempotency WHERE (scope, key) IN (
     SELECT scope, key FROM hookonce.idempotency
-    WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
-"""
+    WHERE {_IS_OVER} ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+"""  # noqa: S608  constants of this module
 
 Connections = Callable[[], AbstractContextManager[psycopg.Connection]]
 

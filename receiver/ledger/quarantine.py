@@ -16,6 +16,7 @@ import psycopg
 from hookonce.providers import Delivery
 from hookonce.receiver.encryption import Keyring, quarantine_context
 from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
 from hookonce.receiver.source import MAX_QUARANTINE_TIME, Quarantine
 
 HOUR = timedelta(hours=1)
@@ -73,11 +74,9 @@ _KEEP = """
 INSERT INTO hookonce.quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)
 """
 
-_EXPIRE = "DELETE FROM hookonce.quarantine WHERE source = %s AND arrived_at < now() - %s::interval"
-
-_EXPIRE_OTHERS = (
-    "DELETE FROM hookonce.quarantine WHERE source <> ALL(%s) AND arrived_at < now() - %s::interval"
-)
+_IS_OLD = f"arrived_at < now() - %s::interval AND {IS_STEADY}"
+_EXPIRE = f"DELETE FROM hookonce.quarantine WHERE source = %s AND {_IS_OLD}"  # noqa: S608  constants
+_EXPIRE_OTHERS = f"DELETE FROM hookonce.quarantine WHERE source <> ALL(%s) AND {_IS_OLD}"  # noqa: S608  constants
 
 _NUMBERS = """
 SELECT id FROM hookonce.quarantine

@@ -1,22 +1,28 @@
 """The database's clock was ahead for a while and is set back: nothing waits for it to come there again."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from hookonce.jobs import claimer
 from hookonce.jobs.handlers import RetryLater
+from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.dev.embedded.postgres import Postgres
+from hookonce.receiver.idempotency.postgresql import PostgresStore
+from hookonce.receiver.idempotency.records import Claim, Key, State, Terms
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.handlers import register_handlers
+from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs import clock as clocks
 from hookonce.receiver.ledger.runs.claimed import LEASE
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.redis.client import connect
 from tests.support import claiming
 from tests.support.inbox import Inbox, effect, inbox
 from tests.support.waiting import until
@@ -267,3 +273,30 @@ def test_clock_that_falls_behind_ours_by_much_was_set_back(inbox):
     watch = clocks.ClockWatch(lambda: next(ours))
 
     assert [watch.look(inbox.connection) for _ in range(3)] == [False, True, False]
+
+
+def test_clock_that_is_wrong_for_a_moment_has_nothing_forgotten(clocked):
+    inbox, clock = clocked
+    settings = inbox.settings
+    inbox.on(effect)
+    inbox.deliver("evt_1")
+    work_until(inbox, ["evt_1"])
+    keys, days = PostgresStore.at(settings.database_url), partitions.days(inbox.connection)
+    paid = Claim(Key("pay", "order-1"), b"f" * 32, uuid4(), Terms(timedelta(minutes=1), timedelta(days=1)))
+    keys.complete(keys.claim(paid), State.COMPLETED, None)
+    MaintenanceTasks(settings, connect(settings.redis_url)).turn(inbox.connection)
+
+    clock.set(400 * 24)
+    for _ in range(2):  # one that began before, and one that begins now
+        MaintenanceTasks(settings, connect(settings.redis_url)).turn(inbox.connection)
+    again = keys.claim(replace(paid, owner=uuid4()))
+    clock.set(0)
+    MaintenanceTasks(settings, connect(settings.redis_url)).turn(inbox.connection)
+
+    assert partitions.days(inbox.connection).keys() >= days.keys()
+    assert again is not None
+    assert again.state is State.COMPLETED
+    inbox.deliver("evt_1")
+    inbox.work()
+    assert inbox.effects() == ["evt_1"]
+    keys.close()

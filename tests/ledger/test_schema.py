@@ -34,7 +34,8 @@ SELECT c.relname, c.relkind, c.reloptions, pg_get_viewdef(c.oid), pg_get_indexde
                           pg_get_expr(d.adbin, d.adrelid)) ORDER BY a.attnum)
         FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
         WHERE a.attrelid = c.oid AND a.attnum > 0),
-       (SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY 1) FROM pg_constraint k WHERE k.conrelid = c.oid)
+       (SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY pg_get_constraintdef(k.oid))
+        FROM pg_constraint k WHERE k.conrelid = c.oid)
 FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
 WHERE c.relnamespace = %(place)s::regnamespace ORDER BY c.relname
 """

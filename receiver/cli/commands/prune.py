@@ -13,7 +13,9 @@ from hookonce.receiver.cli.connections import configured, ledger, operator
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.ledger.maintenance import steady_clock
 from hookonce.receiver.ledger.maintenance.retention import Pruned, Retention, RetentionPass
+from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 
 PRUNE_BATCH = 250
 """Rows looked at in one transaction: few enough that no delivery waits long for the disk behind them."""
@@ -23,19 +25,31 @@ MAX_TRIES = 10
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--trust-clock", is_flag=True, help="Prune although the clock leapt: it is right now.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def prune(*, dry_run: bool, as_json: bool) -> None:
+def prune(*, dry_run: bool, trust_clock: bool, as_json: bool) -> None:
     """Delete old ledger rows, whole days of bodies, old rejected deliveries and old lines of the audit.
 
     Horizons are keep_events (90d), keep_bodies (30d), keep_rejected (7d) and keep_audit (365d) under [receiver].
     Whatever is received, running, waiting or held stays. The sweep does the same all day long, unless [receiver]
-    auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped.
+    auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped. While the clock of the
+    database is not trusted, since it leapt, nothing goes.
     """
     settings = configured()
-    pruning = RetentionPass(Retention.of(settings), dry_run=dry_run, patience=MAX_TRIES, size=PRUNE_BATCH)
+    pruning = RetentionPass(
+        Retention.of(settings),
+        dry_run=dry_run,
+        patience=MAX_TRIES,
+        size=PRUNE_BATCH,
+        trusts_clock=trust_clock,
+    )
     with ledger(settings) as connection:
+        if trust_clock:
+            steady_clock.trust(connection, operator())
         try:
             _run(connection, pruning)
+        except ClockHeld as error:
+            raise click.ClickException(f"nothing is pruned: {error}") from None
         finally:
             pruning.audit(connection, operator())
     gone = pruning.done

@@ -13,7 +13,7 @@ from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import partitions, steady_clock
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import backlog
@@ -62,6 +62,8 @@ def postgresql(url: str) -> Iterator[Finding]:
             yield _search_path(connection, schema_of(url))
             yield _rights(connection)
             yield _partitions(connection)
+            if since := steady_clock.held_since(connection):
+                yield Finding("warn", "retention", f"nothing is pruned: {steady_clock.why(since)}")
             yield from _backlog(connection)
             yield _log(connection)
             for alert in alerts.open_alerts(connection):

@@ -450,6 +450,14 @@ CREATE TABLE hookonce.alerts (
 );
 CREATE UNIQUE INDEX alerts_open ON hookonce.alerts (kind, subject) WHERE ended_at IS NULL;
 
+-- When the sweep looked at the clock last, and since when nothing is pruned because it leapt
+-- (`receiver.ledger.maintenance.steady_clock`).
+CREATE TABLE hookonce.clock (
+    is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one),
+    looked_at timestamptz NOT NULL,
+    held_since timestamptz
+);
+
 CREATE TABLE hookonce.watching (
     evaluated_at timestamptz NOT NULL,
     since timestamptz NOT NULL

@@ -6,4 +6,5 @@
 - `lost_events`: events of which nothing is left but that they came
 - `unclaimed_runs`: runs under a claim that there is not
 - `key_rotation`: encrypts what is kept with another key
+- `steady_clock`: whether what deletes by age may go by the clock
 """

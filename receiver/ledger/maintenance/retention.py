@@ -8,6 +8,7 @@ What is to go is locked first (what others hold is skipped), and the queue is lo
 locks and looks would go by what it saw before it had the lock, and a replay may have come between.
 
 The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
+Nothing goes while the clock is not trusted (`steady_clock`), and no day of bodies that begins after the newest event.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,9 @@ import psycopg
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import id_at_time
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import partitions, steady_clock
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
+from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import event_accounts, event_counts
 from hookonce.receiver.source import FOREVER
@@ -44,10 +46,8 @@ _LOCK_UNKEPT = """
 SELECT events.id
 FROM hookonce.events JOIN hookonce.bodies b ON b.event = events.id AND b.received_at = events.received_at
 WHERE NOT events.keep_body AND events.source = ANY(%(sources)s)
-      AND events.received_at < now() - %(age)s::interval
-      AND events.received_at > now() - %(age)s::interval - interval '1 day'
-      AND b.received_at < now() - %(age)s::interval
-      AND b.received_at > now() - %(age)s::interval - interval '1 day'
+      AND events.received_at < %(before)s AND events.received_at > %(before)s - interval '1 day'
+      AND b.received_at < %(before)s AND b.received_at > %(before)s - interval '1 day'
 ORDER BY events.id FOR UPDATE OF events SKIP LOCKED
 """
 _DROP_UNKEPT = f"""
@@ -87,7 +87,7 @@ DELETE FROM hookonce.run_logs WHERE id IN (
     LIMIT %s)
 """
 
-_AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
+_NEWEST_DAY = "SELECT (received_at AT TIME ZONE 'UTC')::date FROM hookonce.events ORDER BY id DESC LIMIT 1"
 
 
 EXPIRING = (("rejected", "rejected_at"), ("audit", "at"))
@@ -164,12 +164,14 @@ class RetentionPass:
 
     `patience` is how often a day in use is tried; each try may hold up deliveries for
     `partitions.DROP_LOCK_TIMEOUT`. `size` is the rows looked at in one transaction.
+    `trusts_clock`: a person says that the clock is right, though it leapt.
     """
 
     horizons: Retention
     dry_run: bool = False
     patience: int = 1
     size: int = PRUNE_BATCH
+    trusts_clock: bool = False
     done: Pruned = field(default_factory=Pruned)
     begin: int = 0
     """Events up to this id are kept for ever; where the next pass may begin, after this one."""
@@ -177,14 +179,19 @@ class RetentionPass:
     def steps(self, connection: psycopg.Connection) -> Iterator[Step]:
         """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
 
-        Each step is committed. Safe to stop at any of them and to begin anew.
+        Each step is committed. Safe to stop at any of them and to begin anew. Raises: `ClockHeld`.
         """
-        row = connection.execute(_AGES, list(self.horizons[:4])).fetchone()
-        before: Mapping[str, datetime] = dict(zip(Retention._fields[:4], row or (), strict=True))
+        now, held_since = steady_clock.look(connection)
+        if held_since and not self.trusts_clock:
+            raise ClockHeld(steady_clock.why(held_since))
+        before = {
+            name: now - kept for name, kept in self.horizons._asdict().items() if isinstance(kept, timedelta)
+        }
         yield Step(0, 0)
         stayed: list[date] = []
+        newest_day = connection.execute(_NEWEST_DAY).fetchone() or (date.min,)
         for day, name in partitions.days(connection).items():
-            if partitions.day_bounds(day).end > before["bodies"]:
+            if partitions.day_bounds(day).end > before["bodies"] or day > newest_day[0]:
                 break
             if self._drop(connection, day, name) is not DropResult.DROPPED:
                 stayed.append(day)
@@ -194,7 +201,7 @@ class RetentionPass:
             yield Step(0, 0)
         yield from self._walk(connection, before["events"])
         if self.horizons.unkept and not self.dry_run:
-            _drop_unkept(connection, self.horizons.unkept)
+            _drop_unkept(connection, self.horizons.unkept, now - NOT_TAKEN_FOR)
             yield Step(1, 1)
         for table, column in EXPIRING:
             yield from self._expire(connection, table, column, before[table])
@@ -257,9 +264,9 @@ def _before(usual: datetime, usual_kept: timedelta, kept: timedelta) -> datetime
     return None if kept == FOREVER else usual + usual_kept - kept
 
 
-def _drop_unkept(connection: psycopg.Connection, sources: Sequence[str]) -> None:
+def _drop_unkept(connection: psycopg.Connection, sources: Sequence[str], before: datetime) -> None:
     with connection.transaction():
-        locked = connection.execute(_LOCK_UNKEPT, {"sources": list(sources), "age": NOT_TAKEN_FOR}).fetchall()
+        locked = connection.execute(_LOCK_UNKEPT, {"sources": list(sources), "before": before}).fetchall()
         connection.execute(_DROP_UNKEPT, [[row[0] for row in locked]])
 
 
