@@ -24,8 +24,6 @@ from typing import Any
 from hookonce.providers.kit.provider import Provider, provider, summary
 from hookonce.providers.kit.registry.discovery import Found, everywhere, plain
 
-__all__ = ["Listed", "listing", "load", "names"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:

@@ -58,7 +58,7 @@ class QueuedRun(NamedTuple):
     """A row of the queue that is due, locked by a claim, and its event.
 
     `n` tells an event's rows apart; `handler` is None for an event that no worker has met. `attempts` are those used
-    up, `slot_at` the time that a rate has given it, `schedule` by which (`run_limits.Given.name`).
+    up, `slot_at` the time that a rate has given it, `schedule` by which (`run_limits.rate_of`).
     """
 
     event: ClaimedEvent

@@ -24,7 +24,7 @@ import psycopg
 
 from hookonce.receiver.ledger.reasons import LIMIT
 from hookonce.receiver.ledger.runs.decisions import PlannedRun
-from hookonce.receiver.ledger.runs.run_limits import Given, Rate, Schedule
+from hookonce.receiver.ledger.runs.run_limits import CHANGING, Rate, Schedule, rate_of
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
@@ -140,7 +140,7 @@ class Held(NamedTuple):
 class HeldBack(NamedTuple):
     """What limits hold back of a claim's runs, each by its event and `n`.
 
-    `schedules`: by what those are given times whose handlers have a rate (`run_limits.Given.name`), held or not.
+    `schedules`: by what those are given times whose handlers have a rate (`run_limits.rate_of`), held or not.
     """
 
     held: Mapping[tuple[int, int], Held]
@@ -180,17 +180,17 @@ def hold_back(
     keys = _keys(limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
     heads = {(handler, key): head for handler, key, head, _, _ in rows}
-    given = {(handler, key): Given.parse(schedule) for handler, key, _, schedule, _ in rows}
+    given = {(handler, key): schedule.removeprefix(CHANGING) for handler, key, _, schedule, _ in rows}
     now = rows[0][4]
     asked = [each for each in limited if each.limit and each.limit.concurrency]
     places = _Places(_held(connection, _keys(asked)) if asked else {}, tokens, at_once)
     full = set()
     for each in limited:
         key, row, slot_at = each.limit_key, each.key, each.row.slot_at
-        by = given[key]
-        if by.rate is not None:
-            names[row] = by.name
-        if by.rate is None or each.row.schedule != by.name:
+        rate = rate_of(given[key])
+        if rate is not None:
+            names[row] = given[key]
+        if rate is None or each.row.schedule != given[key]:
             slot_at = None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
@@ -198,7 +198,7 @@ def hold_back(
             full.add(key)
         elif each.is_trial:  # these are spread over the rate by their breaker
             places.give(each)
-        elif (delay := _delay(key, by.rate, slot_at, heads, now)) is not None:
+        elif (delay := _delay(key, rate, slot_at, heads, now)) is not None:
             held[row] = Held(delay, slot=delay)
         else:
             places.give(each)
@@ -279,7 +279,7 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
         left: dict[LimitKey, bool] = {}
         for handler, key, head, schedule, now in waiting:
             free = min(limits[handler] - taken.get((handler, key), 0), MAX_WAITING)
-            rate = Given.parse(schedule).rate
+            rate = rate_of(schedule.removeprefix(CHANGING))
             times = max(math.ceil((now + AHEAD - head) / rate.interval), 1) if rate and head > now else None
             if free > 0:
                 events += _take_up(connection, (handler, key), free, times)

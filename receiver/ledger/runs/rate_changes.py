@@ -1,7 +1,7 @@
 """Makes due what was put off by a rate that its handler has no more, so that it gets its time by the one it has now.
 
 A row of `limits` says by which rate its times are given, and since when; so does each run that was given one
-(`run_limits.Given`). All workers give times by that, whatever rate they have themselves. A worker that finds another
+(`run_limits.rate_of`). All workers give times by that, whatever rate they have themselves. A worker that finds another
 rate than its own there writes its own and sets the row's head back to now: no time of before is one of the row's any
 more, so none of the new ones comes besides. Then it goes through what is open, a page at a time. The row is marked as
 long as that lasts, so that another worker goes on where one has died.

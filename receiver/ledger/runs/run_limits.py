@@ -100,30 +100,15 @@ class BatchSize:
             raise ValueError(f"most={self.most!r} is wrong; expected a number of events from 2 to {MOST}")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a row of `limits` says its times are given by, whatever the rate of the worker that reads it.
-
-    `name`: a `RunLimit.schedule`, and since when (`60/m@1764000000.5`), so that no time of before is one of its own;
-    the runs that it gives times have the same.
-    """
-
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Given":
-        """Read a row's schedule, whether or not something is left that an older one has put off."""
-        return cls(text.removeprefix(CHANGING))
-
-    @property
-    def rate(self) -> Rate | None:
-        """The rate, if that is one."""
-        return _rate_of(self.name.partition("@")[0])
-
-
 @lru_cache(maxsize=1000)
-def _rate_of(schedule: str) -> Rate | None:
-    return Rate.parse(schedule.partition(" per ")[0]) if schedule else None
+def rate_of(given: str) -> Rate | None:
+    """Return the rate by which a row of `limits` says its times are given, whatever that of the worker that reads it.
+
+    `given`: a `RunLimit.schedule`, and since when (`60/m per account@1764000000.5`), so that no time of before is one
+    of its own; the runs that it gives times have the same.
+    """
+    schedule = given.partition("@")[0].partition(" per ")[0]
+    return Rate.parse(schedule) if schedule else None
 
 
 class Schedule:
