@@ -89,7 +89,8 @@ class Stats(ResponseModel):
     dead: int
     held: int
     oldest_due_seconds: float
-    conflicts: int
+    conflicts: int = Field(description="other bodies under ids that senders had used")
+    keys_reused: int = Field(description="other commands under keys that clients had used")
     rejected: list[RejectionCount]
     secrets: list[SecretUse]
     alerts: list[Alert]
@@ -163,7 +164,7 @@ def _numbers(desk: Desk) -> dict[str, Any]:
         "dead": by_status[EventStatus.DEAD],
         "held": by_status[EventStatus.HELD],
         "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
-        "conflicts": totals.conflicts(connection),
+        **dict(zip(("conflicts", "keys_reused"), totals.conflicts(connection), strict=True)),
         "rejected": [
             {"source": source, "reason": reason, "count": n}
             for source, reason, n in totals.rejections(connection)

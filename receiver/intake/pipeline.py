@@ -16,6 +16,7 @@ from typing import Any
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.reading.content_coding import HEADER, coding_of, without_coding
 from hookonce.providers.kit.registry.chosen_ids import is_own
+from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
@@ -303,7 +304,9 @@ class Intake:
             elif each.unreadable:
                 self.background_writer.count(Tally(Kind.UNREADABLE, each.source))
                 log.warning("unreadable", extra={"source": each.source, "event": row.id})
-            if row.verdict is Verdict.CONFLICT:
+            if row.verdict is Verdict.CONFLICT and each.provider == COMMAND:
+                log.warning("key reused", extra={"source": each.source, "event": row.id})
+            elif row.verdict is Verdict.CONFLICT:
                 self.background_writer.count(Tally(Kind.CONFLICT, each.source))
                 log.warning("conflict", extra=_conflict(each, row))
             elif not row.id:

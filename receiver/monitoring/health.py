@@ -12,8 +12,9 @@ from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 
-DEADLINE = timedelta(seconds=2.5)
-"""For PostgreSQL's answer: to connect takes 2 s at most."""
+DEADLINE = timedelta(seconds=1.9)
+"""For PostgreSQL's answer, so that `/readyz` answers within 2 s."""
+_TAKES_WRITES = "SELECT current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery()"
 
 
 def require_schema(url: str) -> None:
@@ -76,6 +77,7 @@ class Readiness:
             if self._connection is None:
                 self._connection = connections.connect(self._url)
             schema_version.require_schema(self._connection)
+            (takes_writes,) = self._connection.execute(_TAKES_WRITES).fetchone() or (False,)
         except SchemaBehind:
             return "schema behind; run `hookonce db upgrade`"
         except psycopg.errors.InsufficientPrivilege:
@@ -85,7 +87,7 @@ class Readiness:
                 self._connection.close()
                 self._connection = None
             return "unreachable"
-        return "ok"
+        return "ok" if takes_writes else "read-only"
 
     def _ping(self) -> str:
         try:

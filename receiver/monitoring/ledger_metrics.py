@@ -143,7 +143,7 @@ def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iter
         tried,
     )
     yield _gauge(
-        "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection))]
+        "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection)[0])]
     )
     sums = totals.event_sums(connection)
     labels = ["source", "status"]

@@ -9,6 +9,8 @@ import pytest
 
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.server_urls import libpq_url
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.stats import totals
 from tests.support.commands import DEADLINE
 from tests.support.waiting import until
 
@@ -207,6 +209,18 @@ def test_conflicts_are_told_apart(shop):
         (409, "key_reused"),
     ]
     assert len(shop.payments) == 1
+
+
+def test_reused_key_is_no_conflict_of_a_sender(shop, caplog, database_url):
+    shop.ask(BODY, "a")
+
+    shop.ask({**BODY, "amount": 8}, "a")
+
+    words = {record.message for record in caplog.records}
+    assert "key reused" in words
+    assert "conflict" not in words
+    with connections.connect(database_url) as connection:
+        assert totals.conflicts(connection) == (0, 1)
 
 
 def test_expected_version_is_part_of_what_is_asked_for(shop):

@@ -75,6 +75,25 @@ def test_sweep_looks_through_all_slices_newest_first(connection, monkeypatch):
     assert sum(seen[: numbers[-1] // 2 + 1]) == 2
 
 
+@pytest.mark.usefixtures("ids")
+def test_sweeps_rest_a_hundred_times_as_long_as_a_turn_took(connection, monkeypatch):
+    times = iter([100.0, 100.5, 100.5])
+    monkeypatch.setattr(lost_events.time, "monotonic", lambda: next(times))
+    assert lost_events.look(connection) == 1
+    monkeypatch.undo()
+
+    def turn_after(seconds):
+        connection.execute(
+            "UPDATE hookonce.slice_counts SET first_at = now() - %s WHERE what = 'looked_for_lost'",
+            [seconds * SECOND],
+        )
+        before = connection.execute("SELECT first_at FROM hookonce.slice_counts").fetchall()
+        lost_events.look(connection)
+        return connection.execute("SELECT first_at FROM hookonce.slice_counts").fetchall() != before
+
+    assert (turn_after(49), turn_after(51)) == (False, True)
+
+
 def test_replay_puts_a_lost_event_back_into_the_queue(connection, ids):
     lost_events.look(connection)
 

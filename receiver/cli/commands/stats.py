@@ -45,7 +45,7 @@ def stats(*, as_json: bool, recount: bool) -> None:
         )
     click.echo()
     put(_account(numbers["account"]), _INDENT)
-    for name in ("dead", "held", "conflicts", "oldest_due_seconds", "notifications_pending"):
+    for name in ("dead", "held", "conflicts", "keys_reused", "oldest_due_seconds", "notifications_pending"):
         value = numbers[name]
         click.echo(
             f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"

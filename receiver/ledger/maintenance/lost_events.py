@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 TURN_INTERVAL = timedelta(seconds=2)
 """How often the sweeps, together, go on."""
 TURN_LENGTH = timedelta(milliseconds=25)
-"""How long they are at it: a hundredth of the time."""
+"""How long they are at it, but for a slice that takes longer."""
+_REST = 100
+"""Times as long as a turn took, the next one waits: the database is kept busy for a hundredth of the time."""
 _LOOKED_AT_AGAIN = 4
 """Slices that had lost events: by now these may have been replayed."""
 NAMED = 20
@@ -56,7 +58,8 @@ _NEXT = (
     f"SELECT id / {SLICE} FROM hookonce.events WHERE id < (%s::bigint + 1) * {SLICE} ORDER BY id DESC LIMIT 1"  # noqa: S608
 )
 
-# The row is the lock, and says where to go on: whoever finds it held, or moved lately, has no turn.
+# The row is the lock, says where to go on, and in `count` for how many ms the sweeps rest after a turn: a sweep that
+# finds it held, or moved lately, has no turn.
 _BEGIN = """
 INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
 SELECT -1, '', 'looked_for_lost', 0, '-infinity'
@@ -64,11 +67,12 @@ WHERE NOT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'looked_for_los
 """
 _TURN = """
 SELECT slice FROM hookonce.slice_counts
-WHERE what = 'looked_for_lost' AND (first_at < now() - %s::interval OR first_at > now()) LIMIT 1 FOR UPDATE SKIP LOCKED
+WHERE what = 'looked_for_lost' AND (first_at < now() - greatest(%s, count * interval '1 ms') OR first_at > now())
+LIMIT 1 FOR UPDATE SKIP LOCKED
 """
-_MOVE = (
-    "UPDATE hookonce.slice_counts SET slice = %s, first_at = clock_timestamp() WHERE what = 'looked_for_lost'"
-)
+_MOVE = """
+UPDATE hookonce.slice_counts SET slice = %s, first_at = clock_timestamp(), count = %s WHERE what = 'looked_for_lost'
+"""
 _FORGET = "DELETE FROM hookonce.slice_counts WHERE slice = %s AND what = %s"
 _KEEP = """
 INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
@@ -86,7 +90,7 @@ def look(connection: psycopg.Connection) -> int:
         turn = connection.execute(_TURN, [TURN_INTERVAL]).fetchone()
         if turn is None:
             return 0
-        following, deadline = int(turn[0]), time.monotonic() + TURN_LENGTH.total_seconds()
+        following, began = int(turn[0]), time.monotonic()
         for (known,) in connection.execute(_KNOWN, [EventStatus.LOST]).fetchmany(_LOOKED_AT_AGAIN):
             _keep(connection, known, of_slice(connection, known))
         if following < 0:
@@ -101,9 +105,9 @@ def look(connection: psycopg.Connection) -> int:
                 log.error("%s", words(lost), extra={"events": [event.id for event in lost[:NAMED]]})
             found += len(lost)
             following = _number(connection, _NEXT, following - 1)
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + TURN_LENGTH.total_seconds():
                 break
-        connection.execute(_MOVE, [following])
+        connection.execute(_MOVE, [following, round((time.monotonic() - began) * 1000 * _REST)])
     return found
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.states import EventStatus, one_of
 from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.ledger.stats.event_accounts import MAX_UNCOUNTED
@@ -61,7 +62,10 @@ FROM ({event_counts.open_events(f"event >= %(newest)s::bigint * {event_counts.SL
 """  # noqa: S608  constants
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
-_CONFLICTS = "SELECT count(*) FROM (SELECT FROM hookonce.conflicts ORDER BY id LIMIT %s) AS these"
+_CONFLICTS = f"""
+SELECT count(*) FILTER (WHERE provider <> '{COMMAND}'), count(*) FILTER (WHERE provider = '{COMMAND}')
+FROM (SELECT event FROM hookonce.conflicts ORDER BY id LIMIT %s) AS c JOIN hookonce.events e ON e.id = c.event
+"""  # noqa: S608  a constant
 MAX_CONFLICTS = 10_000
 
 
@@ -108,7 +112,6 @@ def secrets(connection: psycopg.Connection) -> dict[str, dict[int, tuple[int, da
     return used
 
 
-def conflicts(connection: psycopg.Connection) -> int:
-    """Count the (event, other body) pairs, `MAX_CONFLICTS` at most."""
-    row = connection.execute(_CONFLICTS, [MAX_CONFLICTS]).fetchone()
-    return int(row[0]) if row else 0
+def conflicts(connection: psycopg.Connection) -> tuple[int, int]:
+    """Count the (event, other body) pairs of senders, and those of clients' keys; of `MAX_CONFLICTS` at most."""
+    return connection.execute(_CONFLICTS, [MAX_CONFLICTS]).fetchone() or (0, 0)
