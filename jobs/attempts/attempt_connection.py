@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.ends import Ended, EndSent
+from hookonce.receiver.ledger.runs.ends import Ended
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,6 @@ class Commit(NamedTuple):
     begins_next: bool = False
     """Whether the transaction of the next run is begun with it."""
     waits_for_flush: bool = True
-    may_be_heard_later: bool = False
-    """Whether it may still be on its way when the next run's handler is called."""
 
 
 USUAL = Commit()
@@ -65,11 +63,7 @@ class Marking:
 
 
 class AttemptConnection:
-    """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads.
-
-    The end of an attempt may be on its way on it (`send_end`) while the next one is begun: what is sent next waits for
-    what becomes of that (`hear_end`).
-    """
+    """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
 
     def __init__(self, engine: Engine, engine_of_handlers: Engine) -> None:
         self.engine_of_handlers = engine_of_handlers
@@ -79,8 +73,6 @@ class AttemptConnection:
         self._driver: psycopg.Connection[Any] | None = None  # under it
         self.is_chained = False
         """Whether its transaction was begun by the end of the attempt before."""
-        self._sent: EndSent | None = None
-        self._is_sent_last = False  # no transaction is begun with it
         self.is_session_changed = False
         """Whether a handler has changed the session in a way that nothing takes back."""
         self.is_transaction_changed = False
@@ -143,12 +135,6 @@ class AttemptConnection:
         self._connection, self._driver = connection, engines.raw(connection)
         self.is_session_changed = self.is_transaction_changed = False
         return connection
-
-    def given(self) -> tuple[Connection, psycopg.Connection[Any]]:
-        """Return the connection in its transaction, and the driver's under it, for a handler."""
-        if self._sent is not None and self._connection is not None and self._driver is not None:
-            return self._connection, self._driver
-        return self.connection, self.ledger
 
     def reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
@@ -239,23 +225,16 @@ class AttemptConnection:
         self.reset()
         return self.ledger
 
-    def send_end(
-        self,
-        ended: Ended,
-        marking: Marking,
-        commit: Commit = USUAL,
-    ) -> None:
-        """Send the end of an attempt as done, and its COMMIT; what becomes of it says `hear_end`. Raises `EndCutOff`.
+    def end(self, ended: Ended, marking: Marking, commit: Commit = USUAL) -> None:
+        """End an attempt as done, and commit. Raises `LeaseLost`, `EndCutOff`, and what has failed in it.
 
         No transaction is begun with it if this one was changed by its handler.
         """
-        connection, driver = self.given()
-        if not connection.in_transaction():
-            connection.begin()
+        driver = self.begun
         chain = commit.begins_next and not self.is_transaction_changed
         self.is_transaction_changed = False
         try:
-            self._sent = ends.send_end(
+            ends.end(
                 driver,
                 ended,
                 chain=chain,
@@ -265,24 +244,12 @@ class AttemptConnection:
                 waits_for_flush=commit.waits_for_flush,
             )
         except psycopg.OperationalError as error:
-            raise _cut_off(driver, error) from error
-        self.is_chained, self._is_sent_last = chain, not chain
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether an end is on its way."""
-        return self._sent is not None
-
-    def hear_end(self) -> None:
-        """Wait until the end that was sent is committed. Raises `LeaseLost`, `EndCutOff`, and what has failed in it."""
-        sent, self._sent = self._sent, None
-        if sent is not None and self._driver is not None:
-            try:
-                sent.hear()
-            except psycopg.OperationalError as error:
-                raise _cut_off(self._driver, error) from error
-            if self._is_sent_last:
-                self.begin().commit()
+            if driver.broken:
+                raise EndCutOff(type(error).__name__) from error
+            raise
+        self.is_chained = chain
+        if not chain:
+            self.begin().commit()
 
     def discard(self) -> None:
         """Close the connection, in whatever state it is; the next attempt opens another."""
@@ -292,7 +259,7 @@ class AttemptConnection:
                 self._connection.close()
             except SQLAlchemyError as error:
                 log.debug("closing a broken connection: %s", type(error).__name__)
-        self._connection = self._driver = self._sent = None
+        self._connection = self._driver = None
         self.is_chained = False
 
     def cut(self) -> None:
@@ -308,8 +275,6 @@ class AttemptConnection:
         """
         with self._lock, suppress(Exception):  # same
             if self._driver is None or (self._cancelling and self._cancelling.is_alive()):
-                return
-            if self._sent is not None:  # that is another attempt's
                 return
             given = (self._driver, timeout)
             self._cancels_within = timeout.total_seconds() + _MARGIN
@@ -338,11 +303,6 @@ class AttemptConnection:
         with suppress(Exception):  # same
             return driver.info.backend_pid if driver is not None else None
         return None
-
-
-def _cut_off(connection: psycopg.Connection[Any], error: psycopg.OperationalError) -> psycopg.Error:
-    """Return what is to be raised of an error at an end: another where the connection broke."""
-    return EndCutOff(type(error).__name__) if connection.broken else error
 
 
 def _cancel(connection: psycopg.Connection, timeout: timedelta) -> None:

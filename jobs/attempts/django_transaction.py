@@ -64,7 +64,6 @@ class DjangoTransactions:
     """
 
     rolled_back = ROLLED_BACK
-    may_follow = False
     blocks: Blocks | None = None
 
     def __init__(
@@ -93,12 +92,7 @@ class DjangoTransactions:
         self._connection.begin_attempt(goes_on=False)
 
     @contextmanager
-    def open(
-        self,
-        work: Work,
-        alarm: TimeLimit,
-        wait: Callable[[], None] | None,  # noqa: ARG002  the port's
-    ) -> Iterator[Transaction]:
+    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
         """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
         self._connection.reset()  # nothing of ours stays open while the handler runs
         database = self._database()

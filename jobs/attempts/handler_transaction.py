@@ -3,7 +3,6 @@
 The end is written and committed in one round trip, which begins the next run's transaction where one follows at once.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -43,7 +42,6 @@ class HandlerTransactions:
     """The transactions of one executor, one after the other; itself the one that is open."""
 
     rolled_back = ROLLED_BACK
-    may_follow = True
     shares_flushes = True
     event_loop = staticmethod(handler_event_loop)
     blocks: Blocks | None = None
@@ -60,17 +58,11 @@ class HandlerTransactions:
             connection.ledger.execute(set_isolation(isolation))
             connection.is_transaction_changed = True
 
-    def open(
-        self,
-        work: Work,
-        alarm: TimeLimit,  # noqa: ARG002  the port's
-        wait: Callable[[], None] | None,
-    ) -> AbstractContextManager[Transaction]:
+    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
         """Guard the transaction that was begun."""
-        connection, driver = self.connection.given()
-        self._guard = work.marking = TransactionGuard(
-            connection, driver, self.connection, partial(ends.mark, runs=work.runs), wait=wait
-        )
+        ours = self.connection
+        mark = partial(ends.mark, runs=work.runs)
+        self._guard = work.marking = TransactionGuard(ours.connection, ours.ledger, ours, mark)
         return nullcontext(self)
 
     def lent(self) -> AbstractContextManager[object]:
@@ -84,10 +76,7 @@ class HandlerTransactions:
 
     def end(self, ended: Ended, commit: Commit = USUAL) -> None:
         """End an attempt as done and commit, in one round trip."""
-        connection = self.connection
-        connection.send_end(ended, self._guard, commit)
-        if not (commit.may_be_heard_later and connection.is_chained) or connection.is_session_changed:
-            connection.hear_end()
+        self.connection.end(ended, self._guard, commit)
 
     @property
     def backend(self) -> int | None:

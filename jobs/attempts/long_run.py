@@ -6,7 +6,7 @@ has committed stays, whatever becomes of the attempt: such a handler is done at 
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import NoReturn
@@ -125,7 +125,6 @@ class LongTransactions:
     """No transaction stays open while such a handler works: it opens its own, and its end has one by itself."""
 
     rolled_back = ROLLED_BACK
-    may_follow = False
     event_loop = staticmethod(handler_event_loop)
     shares_flushes = False
 
@@ -143,12 +142,7 @@ class LongTransactions:
         self.blocks = self._run.transaction
 
     @contextmanager
-    def open(
-        self,
-        work: Work,
-        alarm: TimeLimit,  # noqa: ARG002  the port's
-        wait: Callable[[], None] | None,  # noqa: ARG002  the port's
-    ) -> Iterator[Transaction]:
+    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
         """Hold no connection as long as the handler has none, and watch over its transactions."""
         self._connection.put_back()
         work.marking.is_marked = (
@@ -172,8 +166,7 @@ class LongTransactions:
         """End a run as done and commit, once none of its transactions goes on."""
         (run,) = ended.runs
         lock(self._connection, run)
-        self._connection.send_end(ended, Marking())
-        self._connection.hear_end()
+        self._connection.end(ended, Marking())
 
     @property
     def backend(self) -> int | None:

@@ -81,8 +81,8 @@ class SingleRun:
         return endings.results(returned, 1) if self.handler.batch else [endings.storable(returned)]
 
     def end(self, transaction: Transaction, results: Sequence[Any]) -> None:
-        """End it as done, and commit; a quick one need not wait for the disk, nor be heard of before the next."""
-        host, shared, handler, run = self._host, self._host.shared, self.handler, self.run
+        """End it as done, and commit; a quick one that others follow need not wait for the disk."""
+        shared, handler = self._host.shared, self.handler
         has_steps = self._event is not None and self._event.has_steps
         if has_steps and self._event is not None:
             self._event.require_steps_ended()
@@ -91,16 +91,12 @@ class SingleRun:
         if result is not None or also is not None:
             self._ending = AttemptResult(RunStatus.DONE, result, also=also)
         following = self._following()
-        may_be_heard_later = False
         if following is not None and transaction.shares_flushes and self._is_plain(has_steps=has_steps):
-            may_be_heard_later = host.may_follow(following)
             is_wanted = not handler.durable
             if (train := shared.train) is not None and is_wanted and shared.handlers.is_quick(handler.name):
                 self._ticket = train.ticket()
-                if may_be_heard_later and self._ticket is not None:
-                    train.expect()
-        commit = Commit(following is not None, self._ticket is None, may_be_heard_later)
-        transaction.end(self._ended(shared.sealing.result(run, self._ending)), commit)
+        commit = Commit(following is not None, self._ticket is None)
+        transaction.end(self._ended(shared.sealing.result(self.run, self._ending)), commit)
 
     def tell_end(self) -> None:
         """Tell of it now, or with the flush."""
@@ -163,8 +159,7 @@ class SingleRun:
         connection = self._host.connection
         if ending.status == RunStatus.DONE:  # a refused command
             sealed = self._host.shared.sealing.result(self.run, ending)
-            connection.send_end(self._ended(sealed), self.marking.unmarked())
-            connection.hear_end()
+            connection.end(self._ended(sealed), self.marking.unmarked())
             return ending.status
         ledger, transaction = connection.begun, connection.begin()
         found = failed_attempts.fail(ledger, self.runs, [ending], took_since(self._began))

@@ -32,7 +32,6 @@ class TimeLimit:
         self._grace = grace.total_seconds()
         self._is_ours = False
         self._is_set = False
-        self._is_held = False
         self._limit = 0.0
         self._ends_at = 0.0
         self._warn: Callable[[], None] | None = None
@@ -64,14 +63,6 @@ class TimeLimit:
         """Raise `TimeUp` after `limit`, unless the time is `unset` before."""
         self._limit = limit.total_seconds()
         self.set()
-
-    def hold(self) -> None:
-        """Raise nothing until `go_on`: what is waited for is not the handler's."""
-        self._is_held = True
-
-    def go_on(self) -> None:
-        """Let the time go on; what has rung meanwhile rings again."""
-        self._is_held = False
 
     def limit(self, limit: timedelta) -> "_Limit":
         """Raise `TimeUp` in the block after `limit`."""
@@ -117,7 +108,7 @@ class TimeLimit:
 
     def _ring(self, _signal: int, frame: FrameType | None) -> None:
         is_ours = frame is not None and frame.f_code in _TO_THE_END
-        if self._is_set and not self._is_held and not is_ours:
+        if self._is_set and not is_ours:
             warn, self._warn = self._warn, None
             if warn is None:
                 raise self.time_up()

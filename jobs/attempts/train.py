@@ -49,7 +49,6 @@ class Train:
         self._doubtful: list[Passenger] = []
         self._wake = threading.Event()
         self._is_ending = False
-        self._is_expecting = False
         self._is_ready = False
         self._number = 0  # of the connection that flushes are made on
         self._opens_at = 0.0
@@ -63,12 +62,6 @@ class Train:
         if self._thread is None and not self._is_ending and time.monotonic() >= self._opens_at:
             self._begin()
         return self._number if self._is_ready and len(self._aboard) < MOST else None
-
-    def expect(self) -> None:
-        """Have a flush come in time, for a commit that is sent now and boards once it is heard of."""
-        if not self._is_expecting:
-            self._is_expecting = True
-            self._wake.set()
 
     def board(self, ticket: int, run: ClaimedRun, say: Callable[[], None]) -> None:
         """Take a run that was committed without waiting; have `say` called once it is flushed.
@@ -141,8 +134,7 @@ class Train:
             self._wake.clear()
             if not self._is_ending:
                 time.sleep(FLUSH_WITHIN.total_seconds())
-            is_expecting, self._is_expecting = self._is_expecting, False
-            if self._take_aboard() or is_expecting:
+            if self._take_aboard():
                 flushing.flush(connection)
                 self._tell()
             if self._aboard:

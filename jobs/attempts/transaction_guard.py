@@ -84,10 +84,9 @@ class TransactionGuard(Marking):
     called with a cursor in it: it inserts what tells others later that it was committed, and returns the transaction's
     id, which `xact_id` keeps for the end of the run in this session. `is_marked` says that this was tried. Marks are
     not for everybody: one costs a round trip, and an id, beyond which no vacuum goes while the transaction lasts.
-    `wait` is called before anything is sent, where the end of the attempt before is still on its way.
     """
 
-    def __init__(  # noqa: PLR0913  the last two by keyword
+    def __init__(
         self,
         connection: Connection,
         driver: psycopg.Connection[Any],
@@ -95,12 +94,10 @@ class TransactionGuard(Marking):
         mark: Callable[[Cursor[Any]], str] | None = None,
         *,
         texts: Texts = OF_ATTEMPT,
-        wait: Callable[[], None] | None = None,
     ) -> None:
         self.texts = texts
         self._owner = owner
         self._mark = mark
-        self._wait = wait
         self._connection = connection
         self.driver = driver
         self._given = connection.get_transaction()
@@ -115,7 +112,7 @@ class TransactionGuard(Marking):
         connection, driver = self._connection, self.driver
         self._options, self._engine = connection.get_execution_options(), connection.engine
         self._factories = driver.row_factory, driver.cursor_factory, driver.server_cursor_factory
-        if self._wait is None and driver.pgconn.transaction_status == TransactionStatus.IDLE:
+        if driver.pgconn.transaction_status == TransactionStatus.IDLE:
             driver.execute("")
         driver.cursor_factory = GivenCursor
         driver.server_cursor_factory = _GivenServerCursor
@@ -143,12 +140,6 @@ class TransactionGuard(Marking):
                 owner.is_transaction_changed = True
         owner.adopt(engines.withdraw(connection, self._engine))
 
-    def heard(self) -> None:
-        """Wait, before anything is sent, for what is still on its way on the connection."""
-        if (wait := self._wait) is not None:
-            wait()
-            self._wait = None
-
     def identify(self) -> None:
         """Mark the transaction, unless it is marked already, or is at no point where it can be."""
         if self.xact_id is None:
@@ -172,8 +163,6 @@ class TransactionGuard(Marking):
         is not seen here is found out later, by the mark (`receiver.ledger.runs.marks`). An aborted transaction takes no
         mark any more, and nothing but a savepoint leads out of it.
         """
-        if self._wait is not None:
-            self.heard()
         status = self.driver.pgconn.transaction_status
         if status == TransactionStatus.IDLE:  # the handler has ended it, and would begin one of its own
             raise RuntimeError(self.texts.rolled_back)
@@ -214,7 +203,6 @@ class TransactionGuard(Marking):
 
     def give_out(self) -> None:
         """Prepare for a handler that goes past SQLAlchemy: there it may do anything to transaction and session."""
-        self.heard()
         self.identify()
         if not self.is_given_out:
             listen(self._connection, "before_cursor_execute", _watch_sql)
@@ -231,7 +219,6 @@ class TransactionGuard(Marking):
 
     def _roll_back(self) -> None:
         """Roll back, for the handler or a session of its; from now on there is nothing to write to."""
-        self.heard()
         self._is_rolled_back = True
         self.driver.__dict__["rollback"] = _nothing
         type(self.driver).rollback(self.driver)
@@ -315,7 +302,6 @@ class _GivenServerCursor(ServerCursor[Any]):
 
     def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
         self._guard: TransactionGuard = connection.__dict__["guard"]
-        self._guard.heard()  # it sends what closes it, should it be given up half made
         super().__init__(connection, *args, **options)
 
     @property

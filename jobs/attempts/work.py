@@ -36,9 +36,6 @@ class Host(Protocol):
     shared: Shared
     tell_failure: Callable[[FailedAttempt], None]
 
-    def may_follow(self, run: ClaimedRun) -> bool:
-        """Return whether a run's handler may be called while the end of another attempt is on its way."""
-
     def discard(self) -> None:
         """Close the connections."""
 
@@ -95,8 +92,6 @@ class Transactions(Protocol):
 
     rolled_back: str
     """What is said of a handler that has rolled its transaction back."""
-    may_follow: bool
-    """Whether such a transaction may be begun while the end of another attempt is on its way."""
     blocks: Blocks | None
     """What `event.tx()` opens, since `begin`."""
 
@@ -107,13 +102,8 @@ class Transactions(Protocol):
     def begin(self, work: Work) -> None:
         """Begin, on our connection, what the body of an event may be read in."""
 
-    def open(
-        self, work: Work, alarm: TimeLimit, wait: Callable[[], None] | None
-    ) -> AbstractContextManager[Transaction]:
-        """Open the handler's transaction, as long as the block lasts; it is to be ended in it.
-
-        `wait` is called before anything is sent, where the end of the attempt before is still on its way.
-        """
+    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:
+        """Open the handler's transaction, as long as the block lasts; it is to be ended in it."""
 
     @property
     def backend(self) -> int | None:

@@ -139,9 +139,9 @@ class Pool(Claimer):
 
     def _is_settled(self, slot: Slot) -> bool:
         """Settle what was cut off in a slot; return False where the ledger is away."""
-        if self._is_ending:  # its lease's end does it
-            self._held.drop(each.token for each in (slot.executor.ending, slot.claimed) if each is not None)
-            slot.forget()
+        if self._is_ending and slot.claimed is not None:  # its lease's end does it
+            self._held.drop([slot.claimed.token])
+            slot.claimed = None
         try:
             slot.settle()
         except BaseException as error:

@@ -50,14 +50,13 @@ class Slot:
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
         self._registry = registry
         self._supplier = supplier
-        self._unheard: tuple[str, float] | None = None  # handler and seconds of a run whose end is on its way
 
     def work(self, claimed: Claimed) -> int:
         """Make an attempt, and those of the runs that follow; return how many runs were ended.
 
         Raises what ends an attempt without settling it, the ledger's absence above all: then `settle` is to be called.
         """
-        count, following, self._unheard = 0, None, None
+        count, following = 0, None
         try:
             with self.executor.alarm:
                 while True:
@@ -74,14 +73,8 @@ class Slot:
 
     def settle(self) -> None:
         """Give back what was cut off, unless it was ended. Raises what `work` raises."""
-        for claimed in (self.executor.ending, self.claimed):
-            if claimed is not None:
-                self.executor.give_back(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
-        self.claimed = None
-
-    def forget(self) -> None:
-        """Leave what was cut off to the end of its lease."""
-        self.executor.forget_ending()
+        if self.claimed is not None:
+            self.executor.give_back(self.claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
         self.claimed = None
 
     def begin(self, claimed: Claimed) -> UnderWay:
@@ -97,21 +90,10 @@ class Slot:
     def _attempt(self, claimed: Claimed) -> None:
         at = self.begin(claimed)
         self.executor.attempt(claimed, at.handler, self._take_next)
-        self._note(claimed, time.monotonic() - at.began)
+        if isinstance(claimed, ClaimedRun):
+            self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))
         self.claimed = None
         self.has_freed_place |= at.handler.limit is not None and at.handler.limit.concurrency is not None
-
-    def _note(self, claimed: Claimed, seconds: float) -> None:
-        """Note how long each run took, with the wait for its own end, which may fall into the next one's attempt."""
-        waited = self.executor.waited
-        if self._unheard is not None:
-            handler, before = self._unheard
-            self._registry.note(handler, timedelta(seconds=before + waited))
-            self._unheard = None
-        if self.executor.ending is claimed:
-            self._unheard = claimed.handler, seconds - waited
-        elif isinstance(claimed, ClaimedRun):
-            self._registry.note(claimed.handler, timedelta(seconds=seconds - waited))
 
     def _next(self) -> ClaimedRun | None:
         return None if self._supplier is None else self._supplier.next_for(self)

@@ -83,14 +83,6 @@ class SlotLimit(TimeLimit):
             self._deadline = self._ring_at = time.monotonic() + self._limit
             self._has_rung = self._is_cut = False
 
-    def hold(self) -> None:
-        """Raise nothing until `go_on`, also of what was raised in this thread and has not come yet."""
-        with self._lock:
-            self._is_held = True
-            if self._has_rung:
-                self._has_rung = False
-                _clear_in(self._thread, None)
-
     def unset(self) -> None:
         """Stop the time; what was raised in this thread and has not come yet never comes."""
         with self._lock:
@@ -107,7 +99,7 @@ class SlotLimit(TimeLimit):
         Only while the limit is set: what is cancelled, and what is cut, is never what comes after it.
         """
         with self._lock:
-            if self._deadline is None or self._is_held or now < self._ring_at:
+            if self._deadline is None or now < self._ring_at:
                 return Step.NONE
             self._ring_at = now + self._timeouts.again.total_seconds()
             late = now - self._deadline

@@ -21,7 +21,7 @@ def take_all(inbox, handler="handler", cursor=None):
         return 0
     inbox.connection.execute("BEGIN")
     done = [AttemptResult(RunStatus.DONE)] * len(batch.runs)
-    ends.send_end(inbox.connection, ends.Ended(batch.runs, done, NO_TIME)).hear()
+    ends.end(inbox.connection, ends.Ended(batch.runs, done, NO_TIME))
     return len(batch.runs)
 
 

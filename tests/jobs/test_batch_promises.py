@@ -197,10 +197,10 @@ def keeps_all_bodies():
 
 
 def leaves_the_breaker_as_it_is():
-    def send_end(connection, ended, **named):
-        return right(connection, ended._replace(also=None), **named)
+    def end(connection, ended, **named):
+        right(connection, ended._replace(also=None), **named)
 
-    right = replace(ends, "send_end", send_end)
+    right = replace(ends, "end", end)
 
 
 def believes_whatever_is_named():

@@ -77,7 +77,7 @@ def test_run_that_was_cut_off_once_is_given_back_uncharged_and_no_suspect(inbox,
 
 def test_run_whose_connection_breaks_at_its_end_is_charged_with_nothing(inbox, monkeypatch):
     broken = []
-    right = ends.send_end
+    right = ends.end
 
     def end(connection, *args, **options):
         if not broken:
@@ -85,7 +85,7 @@ def test_run_whose_connection_breaks_at_its_end_is_charged_with_nothing(inbox, m
             inbox.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.info.backend_pid])
         return right(connection, *args, **options)
 
-    monkeypatch.setattr(ends, "send_end", end)
+    monkeypatch.setattr(ends, "end", end)
     inbox.on(effect, attempts=1)
     inbox.deliver("a")
     inbox.work()

@@ -341,7 +341,7 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
     connection.execute("BEGIN")
     connection.execute("UPDATE hookonce.events SET account = 'an effect'")
     with pytest.raises(LeaseLost):
-        ends.send_end(connection, Ended([stale], [DONE], NO_TIME)).hear()
+        ends.end(connection, Ended([stale], [DONE], NO_TIME))
     connection.execute("ROLLBACK")
 
     assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
@@ -362,7 +362,7 @@ def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, s
     connection.execute("BEGIN")
     connection.execute("INSERT INTO effects VALUES (0)")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        ends.send_end(connection, Ended([run], [DONE], NO_TIME)).hear()
+        ends.end(connection, Ended([run], [DONE], NO_TIME))
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
@@ -370,7 +370,7 @@ def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
     (run,) = claim(connection, "h").runs
 
     connection.execute("BEGIN")
-    ends.send_end(connection, Ended([run], [DONE], NO_TIME), chain=True).hear()
+    ends.end(connection, Ended([run], [DONE], NO_TIME), chain=True)
 
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.execute("ROLLBACK")

@@ -395,7 +395,7 @@ class Inbox(RuleBasedStateMachine):
                 "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
             )
             ended = Ended([claim], [AttemptResult("done")], timedelta(0))
-            claiming.ends.send_end(self.world.database, ended).hear()
+            claiming.ends.end(self.world.database, ended)
         except LeaseLost:
             self.world.database.execute("ROLLBACK")
             assert not is_ours

@@ -42,7 +42,7 @@ def end(connection, run, result):
     """End an attempt, committed."""
     if result.status == "done":
         connection.execute("BEGIN")
-        ends.send_end(connection, Ended([run], [result], NO_TIME)).hear()
+        ends.end(connection, Ended([run], [result], NO_TIME))
         return
     with connection.transaction():
         failed_attempts.fail(connection, [run], [result])

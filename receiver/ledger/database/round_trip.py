@@ -61,93 +61,6 @@ class PreparingConnection(psycopg.Connection[Any]):
         return super()._deallocate(name)
 
 
-class RoundTrip:
-    """Statements on their way to the server, all in one go; `results` waits for what they give.
-
-    As long as that is not asked for, nothing else may be sent on the connection.
-    """
-
-    def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        statements: Sequence[Statement],
-        *,
-        first: Sequence[bytes] = (),
-        prepare: bool = True,
-    ) -> None:
-        """Send them; see `round_trip`."""
-        self._connection = connection
-        self._preparing = self._of_prepared(connection) if prepare else None
-        self._new: dict[bytes, bytes] = {}
-        place, encoding = schema.of(connection), encoding_of(connection)
-        wanted = [_wanted(place, encoding, *statement) for statement in statements]
-        pgconn = connection.pgconn
-        self._begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
-        with connection.lock:
-            pgconn.enter_pipeline_mode()
-            try:
-                if self._begins:
-                    pgconn.send_query_params(BEGIN.encode(), None)
-                self._send(first, wanted)
-                pgconn.pipeline_sync()
-                if pgconn.flush():
-                    connection.wait(_sent(pgconn))
-            except BaseException:
-                _leave_pipeline(pgconn)
-                raise
-
-    @staticmethod
-    def _of_prepared(connection: psycopg.Connection[Any]) -> "PreparingConnection | None":
-        """Return the connection if statements may be prepared on it."""
-        prepares = _IS_TOLD and not PreparingConnection.is_betrayed
-        prepares &= connection.prepare_threshold is not None
-        return connection if prepares and isinstance(connection, PreparingConnection) else None
-
-    def _send(self, first: Sequence[bytes], wanted: Sequence[tuple[bytes, _Parameters]]) -> None:
-        pgconn, preparing = self._connection.pgconn, self._preparing
-        if preparing is None:
-            for text in first:
-                pgconn.send_query_params(text, None)
-            for text, parameters in wanted:
-                pgconn.send_query_params(text, parameters)
-            return
-        prepared, send = preparing.prepared, pgconn.send_query_prepared
-        for text in first:
-            send(prepared.get(text) or self._named(text), None)
-        for text, parameters in wanted:
-            send(prepared.get(text) or self._named(text), parameters)
-
-    def _named(self, text: bytes) -> bytes:
-        """Return the name of a statement that is prepared with this round trip."""
-        if (name := self._new.get(text)) is None and (preparing := self._preparing) is not None:
-            name = self._new[text] = b"hookonce_%d" % next(preparing.numbers)
-            self._connection.pgconn.send_prepare(name, text)
-        return name or b""
-
-    def results(self) -> list[PGresult]:
-        """Wait for the results, of each statement one, up to the first that has failed (`require`).
-
-        Raises: `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
-        """
-        connection = self._connection
-        with connection.lock:
-            try:
-                results: list[PGresult] = connection.wait(_results(connection.pgconn))
-            finally:
-                _leave_pipeline(connection.pgconn)
-        if self._preparing is not None:
-            _remember(self._preparing, self._new, results)
-        if self._new:  # what has only been prepared has no status of its command
-            results = [
-                result
-                for result in results
-                if result.status != ExecStatus.COMMAND_OK or result.command_status
-            ]
-        if self._begins:
-            require(results.pop(0))
-        return results
-
-
 def round_trip(
     connection: psycopg.Connection[Any],
     statements: Sequence[Statement],
@@ -162,7 +75,57 @@ def round_trip(
     `PreparingConnection` that `prepare` vouches for: nobody but psycopg has deallocated anything there. Raises:
     `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
     """
-    return RoundTrip(connection, statements, first=first, prepare=prepare).results()
+    preparing = _of_prepared(connection) if prepare else None
+    new: dict[bytes, bytes] = {}
+    place, encoding = schema.of(connection), encoding_of(connection)
+    wanted = [_wanted(place, encoding, *statement) for statement in statements]
+    pgconn = connection.pgconn
+    begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
+    with connection.lock:
+        pgconn.enter_pipeline_mode()
+        try:
+            if begins:
+                pgconn.send_query_params(BEGIN.encode(), None)
+            _send(pgconn, [*((text, None) for text in first), *wanted], preparing, new)
+            pgconn.pipeline_sync()
+            if pgconn.flush():
+                connection.wait(_sent(pgconn))
+            results: list[PGresult] = connection.wait(_results(pgconn))
+        finally:
+            _leave_pipeline(pgconn)
+    if preparing is not None:
+        _remember(preparing, new, results)
+    if new:  # what has only been prepared has no status of its command
+        results = [
+            result for result in results if result.status != ExecStatus.COMMAND_OK or result.command_status
+        ]
+    if begins:
+        require(results.pop(0))
+    return results
+
+
+def _of_prepared(connection: psycopg.Connection[Any]) -> PreparingConnection | None:
+    """Return the connection if statements may be prepared on it."""
+    prepares = _IS_TOLD and not PreparingConnection.is_betrayed
+    prepares &= connection.prepare_threshold is not None
+    return connection if prepares and isinstance(connection, PreparingConnection) else None
+
+
+def _send(
+    pgconn: PGconn,
+    wanted: Sequence[tuple[bytes, _Parameters]],
+    preparing: PreparingConnection | None,
+    new: dict[bytes, bytes],
+) -> None:
+    """Send statements, each prepared by its name where they may be; those prepared just now are in `new`."""
+    for text, parameters in wanted:
+        if preparing is None:
+            pgconn.send_query_params(text, parameters)
+            continue
+        if (name := preparing.prepared.get(text) or new.get(text)) is None:
+            name = new[text] = b"hookonce_%d" % next(preparing.numbers)
+            pgconn.send_prepare(name, text)
+        pgconn.send_query_prepared(name, parameters)
 
 
 def encoding_of(connection: psycopg.Connection[Any]) -> str:

@@ -20,7 +20,6 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans, schema, session_reset
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
-    RoundTrip,
     Statement,
     encoding_of,
     failed_by,
@@ -148,40 +147,7 @@ WHERE b.event = t.event AND b.received_at = t.received_at
 """  # noqa: S608  constants
 
 
-class EndSent:
-    """The end of an attempt, on its way to the server with its COMMIT; `hear` what becomes of it."""
-
-    def __init__(  # noqa: PLR0913  the last three by keyword
-        self,
-        connection: psycopg.Connection[Any],
-        statements: Sequence[Statement],
-        runs: Sequence[ClaimedRun],
-        *,
-        first: Sequence[bytes] = (),
-        prepare: bool = True,
-        asked_at: int | None = None,
-    ) -> None:
-        """Send it. `asked_at`: which of `first` asks whether anything is prepared in the session."""
-        self._connection = connection
-        self._runs = runs
-        self._asked_at = asked_at
-        self._trip = RoundTrip(connection, statements, first=first, prepare=prepare)
-
-    def hear(self) -> None:
-        """Wait until it is committed.
-
-        Raises `LeaseLost` if the run is no longer ours, or the transaction not the one that was marked, and what has
-        failed at the end of the transaction; the caller must roll back.
-        """
-        results = self._trip.results()
-        if results[-1].status == ExecStatus.FATAL_ERROR:
-            is_lost = _is_refused(results[-1], self._connection)
-            raise lost(self._runs) if is_lost else error_from_result(results[-1])
-        if self._asked_at is not None and results[self._asked_at].get_value(0, 0) == b"t":
-            use_up(self._connection)
-
-
-def send_end(  # noqa: PLR0913  the last five by keyword
+def end(  # noqa: PLR0913  the last five by keyword
     connection: psycopg.Connection[Any],
     ended: Ended,
     *,
@@ -190,16 +156,19 @@ def send_end(  # noqa: PLR0913  the last five by keyword
     is_session_ours: bool = True,
     asks_for_prepared: bool = False,
     waits_for_flush: bool = True,
-) -> EndSent:
-    """Send the end of an attempt as done, and its COMMIT, in one round trip.
+) -> None:
+    """End an attempt as done and commit, in one round trip.
 
     What the transaction holds besides is committed with it, and what a handler has left in the session is taken out
     before (`session_reset`); what can't be, and is found with `asks_for_prepared`, uses the session up. `chain` begins
     the next one in the same round trip. `is_session_ours`: no handler may have deallocated what is prepared in it.
     Without `waits_for_flush` a crash of the server may yet lose it, with all that the transaction has written.
+
+    Raises `LeaseLost` if the run is no longer ours, or the transaction not the one that was marked, and what has
+    failed at the end of the transaction; the caller must roll back.
     """
     statements = _statements(ended, xact_id, _END_MANY)
-    sending = partial(EndSent, connection, runs=ended.runs, prepare=is_session_ours)
+    sending = partial(_send, connection, runs=ended.runs, prepare=is_session_ours)
     first, asked_at = [*taking_out(connection)], None
     if asks_for_prepared:
         asked_at = len(first)
@@ -209,11 +178,29 @@ def send_end(  # noqa: PLR0913  the last five by keyword
     else:
         first += plans.FOR_ONE_END if waits_for_flush else plans.FOR_UNFLUSHED_END
     if ended.also is not None:
-        sending(statements, first=first, asked_at=asked_at).hear()
+        sending(statements, first=first, asked_at=asked_at)
         ended.also(connection)
         statements, first, asked_at = [FORGET_NUMBERS], [], None
     reach(_point(ended))
-    return sending([*statements, _COMMIT_AND_CHAIN if chain else _COMMIT], first=first, asked_at=asked_at)
+    sending([*statements, _COMMIT_AND_CHAIN if chain else _COMMIT], first=first, asked_at=asked_at)
+
+
+def _send(  # noqa: PLR0913  the last four by keyword
+    connection: psycopg.Connection[Any],
+    statements: Sequence[Statement],
+    *,
+    runs: Sequence[ClaimedRun],
+    first: Sequence[bytes],
+    prepare: bool,
+    asked_at: int | None,
+) -> None:
+    """Send statements of an end. `asked_at`: which of `first` asks whether anything is prepared in the session."""
+    results = round_trip(connection, statements, first=first, prepare=prepare)
+    if results[-1].status == ExecStatus.FATAL_ERROR:
+        is_lost = _is_refused(results[-1], connection)
+        raise lost(runs) if is_lost else error_from_result(results[-1])
+    if asked_at is not None and results[asked_at].get_value(0, 0) == b"t":
+        use_up(connection)
 
 
 _COMMIT: Statement = ("COMMIT", {})
@@ -225,7 +212,7 @@ FORGET_NUMBERS: Statement = ("DISCARD SEQUENCES", {})
 def end_within(cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None) -> None:
     """End an attempt as done in the transaction that a cursor is in, where another than hookonce is to commit it.
 
-    The claim of a batch is forgotten later. Raises `LeaseLost` as `EndSent.hear` does.
+    The claim of a batch is forgotten later. Raises `LeaseLost` as `end` does.
     """
     try:
         for statement in _statements(ended, xact_id, _END_MANY_WITHIN):
@@ -293,8 +280,8 @@ def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled
 def _statements(ended: Ended, xact_id: str | None, many: str) -> list[Statement]:
     """Return the statements that end an attempt, with their values; `many` ends a batch."""
     runs = ended.runs
-    end = (many, _values_of_many(ended, xact_id)) if len(runs) > 1 else _end_of_one(ended, xact_id)
-    statements = _with_bodies(runs, end)
+    ending = (many, _values_of_many(ended, xact_id)) if len(runs) > 1 else _end_of_one(ended, xact_id)
+    statements = _with_bodies(runs, ending)
     if xact_id is not None:
         statements.append(marks.deletion(Marked.of(runs)))
     if any(result.logs is not None for result in ended.results):
@@ -332,13 +319,13 @@ def _values_of_many(ended: Ended, xact_id: str | None) -> dict[str, object]:
     }
 
 
-def _with_bodies(runs: Sequence[ClaimedRun], end: Statement) -> list[Statement]:
+def _with_bodies(runs: Sequence[ClaimedRun], ending: Statement) -> list[Statement]:
     """Return what ends runs, with what drops the bodies that are not to be kept."""
     if all(run.event.keep_body for run in runs):
-        return [end]
+        return [ending]
     unkept = sorted((run.event.id, run.event.received_at) for run in runs if not run.event.keep_body)
     values = {"unkept": [event for event, _ in unkept], "times": [at for _, at in unkept]}
-    return [(_LOCK_EVENTS, values), end, (_DROP_BODIES, values)]
+    return [(_LOCK_EVENTS, values), ending, (_DROP_BODIES, values)]
 
 
 def _json(result: Any) -> str | None:  # noqa: ANN401  whatever the handler returned

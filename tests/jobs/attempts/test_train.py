@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -250,7 +251,7 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
 
 
 def flushed_meanwhile(crashing, seconds):
-    """Have a quick run's commit on its way while the next handler works; wait until it would survive a crash."""
+    """Have a quick run committed while the next handler works; wait until it would survive a crash."""
     enough, reached = threading.Event(), threading.Event()
 
     def stays(_event, _tx):
@@ -280,12 +281,12 @@ def flushed_meanwhile(crashing, seconds):
         working.join()
 
 
-def test_commit_on_its_way_is_flushed_while_the_next_handler_works(crashing):
+def test_run_is_flushed_while_the_next_handler_works(crashing):
     flushed_meanwhile(crashing, ENOUGH)
 
 
 def test_flush_that_waits_for_the_next_handler_is_noticed(crashing, monkeypatch):
-    monkeypatch.setattr(trains.Train, "expect", lambda _: None)
+    monkeypatch.setattr(trains, "FLUSH_WITHIN", timedelta(seconds=5))
 
     with pytest.raises(DeadlineMissed):
         flushed_meanwhile(crashing, 1)
@@ -305,13 +306,13 @@ def connected(url):
 
 def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
     sent = []
-    right = ends.RoundTrip
+    right = ends.round_trip
 
     def round_trip(connection, statements, **options):
         sent.append(plans.FOR_UNFLUSHED_END[-1] in options["first"])
         return right(connection, statements, **options)
 
-    monkeypatch.setattr(ends, "RoundTrip", round_trip)
+    monkeypatch.setattr(ends, "round_trip", round_trip)
     quick.deliver(*names(3))
 
     quick.work()

@@ -65,14 +65,14 @@ def poison(inbox, *_):
             die(inbox)
             continue
         for run in others:
-            ends.send_end(inbox.connection, Ended([run], [DONE], HOUR)).hear()
+            ends.end(inbox.connection, Ended([run], [DONE], HOUR))
         run = claim_suspect(inbox)
         if run is None:
             continue
         if run.event.id == bad:
             die(inbox)
         else:
-            ends.send_end(inbox.connection, Ended([run], [DONE], HOUR)).hear()
+            ends.end(inbox.connection, Ended([run], [DONE], HOUR))
     rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.run_states"))
     assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
     assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}

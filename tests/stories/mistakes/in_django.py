@@ -21,8 +21,7 @@ def marks_done_in_a_second_transaction():
         reach("handler.returned")
         self.connection.begin()
         ended = Ended([work.run], [AttemptResult("done", result)], timedelta(0))
-        self.connection.send_end(ended, work.marking)
-        self.connection.hear_end()
+        self.connection.end(ended, work.marking)
 
     replace(Executor, "_make", make)
 

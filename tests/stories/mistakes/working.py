@@ -30,7 +30,7 @@ def marks_done_in_a_second_transaction():
         reach("handler.returned")
         with connection.begin():
             ended = ends.Ended([work.run], [AttemptResult("done", result)], timedelta(0))
-            ends.send_end(engines.raw(connection), ended).hear()
+            ends.end(engines.raw(connection), ended)
         reach("run.committed")
 
     replace(attempts.Executor, "_make", make)
