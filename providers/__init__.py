@@ -37,6 +37,7 @@ class Reason(StrEnum):
     NO_SECRET = "no_secret"  # noqa: S105  a slug, not a password
     UNKNOWN_SOURCE = "unknown_source"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
     BAD_METHOD = "bad_method"
     UNSUPPORTED_ENCODING = "unsupported_encoding"
 

@@ -106,6 +106,10 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
         " (events, lists, parts) than any sender's.",
         "If it is genuine, raise `max_body` in `[receiver]`.",
     ),
+    Reason.TOO_SLOW: Refusal(
+        "The body came too slowly: 8 s behind 16 KiB a second, or 60 s in all.",
+        "Is the line to the sender or to a proxy slow? A proxy that buffers requests, as nginx does, waits instead.",
+    ),
     Reason.NO_SECRET: Refusal(
         "The source has no secret, so nothing can be proved: our fault.",
         "Set the source's secret and restart the receivers. The sender was told to retry.",

@@ -44,9 +44,8 @@ class AsgiEndpoint:
                 "type": "http.response.start",
                 "status": answer.status,
                 "headers": [
-                    (b"content-type", answer.content_type.encode("latin-1")),
-                    (b"content-length", str(len(answer.body)).encode()),
-                    *((n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in answer.headers),
+                    (name.lower().encode("latin-1"), value.encode("latin-1"))
+                    for name, value in answer.all_headers(len(answer.body))
                 ],
             }
         )
@@ -82,7 +81,7 @@ class _AsgiRequest:
     def __init__(self, scope: Scope, receive: Receive, at: str) -> None:
         self._receive = receive
         self._is_complete = False
-        self._until = 0.0
+        self._time: limits.BodyTime | None = None
         self.method: str = scope["method"]
         self.path = at + str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
         self.query = scope.get("query_string", b"").decode("latin-1")
@@ -96,14 +95,15 @@ class _AsgiRequest:
 
     async def piece(self, _size: int) -> bytes:
         """Return what the server has next. Raises: OSError where the client has gone, or takes too long."""
-        now = asyncio.get_running_loop().time()
-        self._until = self._until or now + limits.BODY_TIMEOUT.total_seconds()
+        clock = asyncio.get_running_loop().time
+        self._time = self._time or limits.BodyTime(clock())
         while not self._is_complete:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(self._time.until):
                 message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionResetError("the client has gone")
             self._is_complete = not message.get("more_body", False)
             if data := message.get("body", b""):
+                self._time.extend(len(data), clock())
                 return bytes(data)
         return b""

@@ -17,7 +17,7 @@ from gunicorn.http.errors import ParseException
 from hookonce.providers import Reason, Rejected
 from hookonce.providers.kit.reading.content_coding import coding_of, longest_text
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
-from hookonce.receiver.web.http.limits import BODY_TIMEOUT
+from hookonce.receiver.web.http.limits import BodyTime
 from hookonce.receiver.web.request import Request, WsgiRequest
 
 SMALL_BODY = 64 * 1024
@@ -123,7 +123,7 @@ async def read_body(
     """Read the raw body of at most `limit` bytes, holding memory for it, and for its text, in `reservation`.
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
-    `unsupported_encoding`, `bad_body` for one that ends early or takes too long.
+    `unsupported_encoding`, `bad_body` for one that ends early, `too_slow` for one that takes too long.
     Raises `Overloaded` too, also where a body took too long because it waited for memory.
     """
     headers = request.headers
@@ -140,7 +140,7 @@ async def read_body(
     except TimeoutError:
         if reservation.has_waited:
             raise Overloaded("a body that waited for memory was not read in time") from None
-        raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
+        raise Rejected(Reason.TOO_SLOW, "the body did not arrive in time") from None
     except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
         raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
     if len(body) > limit:
@@ -165,7 +165,7 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
 
     Raises: OSError (`TimeoutError` where it took too long), ValueError and `Overloaded`.
     """
-    until = time.monotonic() + BODY_TIMEOUT.total_seconds()
+    body_time = BodyTime(time.monotonic())
     first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
         if size > SMALL_BODY:
@@ -173,10 +173,12 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
         return first
     body = io.BytesIO()
     body.write(first)
+    body_time.extend(len(first), time.monotonic())
     await reservation.reserve(len(first))
     while (left := size - body.tell()) > 0 and (piece := await request.piece(min(READ_SIZE, left))):
         body.write(piece)
-        await reservation.reserve(body.tell())
-        if time.monotonic() > until:
+        if (now := time.monotonic()) > body_time.until:
             raise TimeoutError
+        body_time.extend(len(piece), now)
+        await reservation.reserve(body.tell())
     return body.getvalue()

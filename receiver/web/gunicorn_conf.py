@@ -19,7 +19,9 @@ bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '800
 worker_class = "hookonce.receiver.web.worker.LoopWorker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or processes(cores()))
 worker_connections = 4000
-keepalive = 15  # also the time a request's head may take to arrive
+keepalive = (
+    75  # longer than a proxy keeps its connections to us, else one of its requests meets our hanging up
+)
 timeout = 30
 graceful_timeout = 25
 limit_request_line = 4094

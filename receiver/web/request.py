@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from hookonce.receiver.web.slow_bodies import watched
+
 GENUINE = "hookonce.genuine"
 """Set in a WSGI environment where `Request.is_genuine` is."""
 
@@ -72,8 +74,9 @@ class WsgiRequest:
             self._environ[GENUINE] = True
 
     async def piece(self, size: int) -> bytes:
-        """Read, however long that takes."""
-        data: bytes = self._environ["wsgi.input"].read(size)
+        """Read, for as long as a piece may take where the server shows its socket. Raises: OSError."""
+        with watched(self._environ):
+            data: bytes = self._environ["wsgi.input"].read(size)
         return data
 
 

@@ -4,7 +4,7 @@ import re
 
 from hookonce.providers import Reason
 
-BODY_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
+BODY_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415, Reason.TOO_SLOW: 408}
 """The status for a body that `receiver.web.body` refuses; 400 for other reasons."""
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 

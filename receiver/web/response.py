@@ -32,8 +32,9 @@ class Response(NamedTuple):
         return _LINES.get(self.status) or f"{self.status} Unknown"
 
     def all_headers(self, length: int) -> Headers:
-        """The headers of an answer whose body has so many bytes."""
-        return [("Content-Type", self.content_type), ("Content-Length", str(length)), *self.headers]
+        """The headers of an answer whose body has so many bytes; one of a 204 has none (RFC 9110, 8.6)."""
+        sized = [] if self.status == 204 else [("Content-Length", str(length))]  # noqa: PLR2004
+        return [("Content-Type", self.content_type), *sized, *self.headers]
 
     def send(self, method: str, start_response: StartResponse) -> list[bytes]:
         """Answer a WSGI request."""

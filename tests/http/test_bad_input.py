@@ -10,7 +10,7 @@ import pytest
 from tests.http.conftest import OURS
 from tests.support.raw_http import chunked, connect, converse, request
 
-DOCUMENTED = {200, 400, 401, 404, 405, 409, 413, 415, 503}
+DOCUMENTED = {200, 204, 400, 401, 404, 405, 408, 409, 413, 415, 503}
 EVENT = b'{"id":"evt_1","type":"invoice.paid"}'
 PROBLEM = "application/problem+json"
 

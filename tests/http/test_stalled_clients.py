@@ -1,20 +1,22 @@
-"""Clients that stall or drip are hung up on: a head after gunicorn's `keepalive`, a body by its rate."""
+"""Clients that stall or drip are hung up on: by the time of a head, the rate of a body, or gunicorn's `keepalive`."""
 
 import contextlib
+import time
 
 import pytest
 
 from tests.http.conftest import serving
 from tests.http.test_hostile_network import DRIPS, STALLS, clients, dripping
+from tests.support.raw_http import connect, converse, request
 from tests.support.waiting import until
 
 KEEPALIVE = 2
-"""Seconds; by default 15."""
+"""Seconds; by default 75."""
 
 
 @pytest.fixture(scope="module")
 def server(fresh_database, fresh_redis, tmp_path_factory):
-    """A worker that gives a head little time."""
+    """A worker that keeps idle connections for a short time."""
     with (
         fresh_database() as database_url,
         fresh_redis() as redis_url,
@@ -39,6 +41,22 @@ def test_receiver_hangs_up_on_clients_that_stall_or_drip(server):
         left = [client for group in left for client in group]
 
         until(lambda: [client for client in left if not hung_up(client)], [], seconds=60)
+
+
+def test_time_of_a_head_is_apart_from_that_of_an_idle_connection(server):
+    asked = request("GET", "/livez")
+    with connect(server.port) as new, connect(server.port) as kept:
+        new.sendall(asked[:9])
+        kept.sendall(asked)
+        answered = time.monotonic()
+
+        while kept.recv(65536):
+            pass
+        idle = time.monotonic() - answered
+        new.sendall(asked[9:])
+
+        assert KEEPALIVE - 1 < idle < KEEPALIVE + 2
+        assert next(converse(new, b"")).status == 200
 
 
 def hung_up(client):

@@ -126,4 +126,4 @@ def test_body_that_is_late_by_itself_is_refused():
     with Reservation(MemoryBudget(0)) as reservation, pytest.raises(Rejected) as refused:
         run(read_body(Late(SMALL_BODY // 2), MEGABYTE, reservation))
 
-    assert refused.value.reason is Reason.BAD_BODY
+    assert refused.value.reason is Reason.TOO_SLOW

@@ -31,7 +31,7 @@ log = limited(__name__)
 
 _NEVER = float("inf")
 _HANDSHAKE = limits.HANDSHAKE_TIMEOUT.total_seconds()
-_BODY = limits.BODY_TIMEOUT.total_seconds()
+_HEAD = limits.HEAD_TIMEOUT.total_seconds()
 _ANSWER = limits.ANSWER_TIMEOUT.total_seconds()
 _LINGER = limits.LINGER_TIMEOUT.total_seconds()
 _GRACE = limits.GRACE.total_seconds()
@@ -75,10 +75,12 @@ class Connection:
 
     __slots__ = (
         "_account",
+        "_body_time",
         "_common",
         "_head_size",
         "_house",
         "_is_answering",
+        "_is_new",
         "_is_proxy",
         "_peer",
         "_since",
@@ -94,7 +96,9 @@ class Connection:
         self._peer = peer
         self._is_proxy = house.clients.is_proxy(peer[0])
         self._account = Account(house.clients.at(peer[0]), house.clients)
-        self._until = monotonic() + house.keepalive
+        self._body_time = limits.BodyTime(0.0)
+        self._is_new = True
+        self._until = monotonic() + _HEAD
         self._since = _NEVER
         self._taken = 0
         self._head_size = 0
@@ -158,10 +162,12 @@ class Connection:
     async def next_bytes(self, size: int) -> bytes:
         """Wait for bytes of a body; b"" at the end of everything. Raises `Gone` and `TooLate`."""
         if self._since == _NEVER:
-            self._since = now = monotonic()
-            self._taken, self._until = 0, now + _BODY
+            self._since, self._taken = monotonic(), 0
+            self._body_time = limits.BodyTime(self._since)
+        self._until = self._body_time.until
         data = await self._wait_for(size)
         self._taken += len(data)
+        self._body_time.extend(len(data), monotonic())
         self._account.charge(len(data) * limits.RECEIVED_COST)
         return data
 
@@ -205,13 +211,13 @@ class Connection:
     async def _read_head(self, rest: bytes) -> tuple[Head, bytes] | None:
         """Wait for a request; None if there is none any more. Raises `BadHead`, `Gone` and `TooLate`."""
         reader = HeadReader(*self._house.head_limits)
-        self._until = monotonic() + self._house.keepalive
+        self._until = monotonic() + (_HEAD if self._is_new else self._house.keepalive)
         try:
             read = await self._await_head(reader, rest)
         finally:
             reader.release()
         self._hold(0)
-        self._since, self._until = _NEVER, _NEVER
+        self._since, self._until, self._is_new = _NEVER, _NEVER, False
         return read
 
     async def _await_head(self, reader: HeadReader, rest: bytes) -> tuple[Head, bytes] | None:
@@ -239,6 +245,7 @@ class Connection:
     def _note_head(self, reader: HeadReader) -> None:
         if self._since == _NEVER:
             self._since = monotonic()
+            self._until = self._until if self._is_new else self._since + _HEAD
         self._taken = reader.buffered
         self._hold(reader.buffered)
 

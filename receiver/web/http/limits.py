@@ -90,8 +90,14 @@ ACCEPTED_AT_ONCE = 8
 """Connections accepted before others go on."""
 
 HANDSHAKE_TIMEOUT = timedelta(seconds=10)
-BODY_TIMEOUT = timedelta(seconds=10)
-"""For the whole body, however steadily it drips."""
+HEAD_TIMEOUT = timedelta(seconds=15)
+"""For a head, from its first byte; for the first of a connection, from its beginning."""
+BODY_TIMEOUT = timedelta(seconds=60)
+"""For the whole body."""
+BODY_RATE = 16 * 1024
+"""Bytes a second that a body must come at."""
+BODY_LAG = timedelta(seconds=8)
+"""How far a body may fall behind that, and how long it may stand still, however quickly it came before."""
 ANSWER_TIMEOUT = timedelta(seconds=20)
 """For the client to take the whole of an answer."""
 LINGER_TIMEOUT = timedelta(seconds=2)
@@ -104,3 +110,17 @@ LOOK = timedelta(seconds=0.5)
 """How often is looked for connections whose time is over."""
 LAST_BYTES = timedelta(seconds=1)
 """How long a worker that is to end waits for requests on connections that idle: one may be on its way."""
+
+
+class BodyTime:
+    """Until when the next bytes of a body must come; `now` is of any one clock, in seconds."""
+
+    __slots__ = ("_end", "until")
+
+    def __init__(self, now: float) -> None:
+        self._end = now + BODY_TIMEOUT.total_seconds()
+        self.until = now + BODY_LAG.total_seconds()
+
+    def extend(self, size: int, now: float) -> None:
+        """Note that so many bytes came."""
+        self.until = min(self.until + size / BODY_RATE, now + BODY_LAG.total_seconds(), self._end)
