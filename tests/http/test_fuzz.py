@@ -14,7 +14,7 @@ from hookonce.receiver.config.settings import load_settings
 from tests.http.conftest import CONFIGURATION, SECRETS, SENDERS
 from tests.support.raw_http import request
 
-DOCUMENTED = {200, 400, 401, 404, 405, 409, 413, 415, 503}
+DOCUMENTED = {200, 204, 400, 401, 404, 405, 408, 409, 413, 415, 503}
 CODES = {*Reason, "conflict"}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
