@@ -50,8 +50,8 @@ class _Waiting:
 class Outcomes:
     """Tells what became of commands; its thread lives while somebody asks."""
 
-    def __init__(self, url: str, keyring: Keyring = OFF, idle: timedelta = IDLE) -> None:
-        self.idle = idle
+    def __init__(self, url: str, keyring: Keyring = OFF) -> None:
+        self.idle = IDLE
         self._url = url
         self._keyring = keyring
         self._lock = threading.Lock()

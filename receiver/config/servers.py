@@ -39,11 +39,10 @@ def ledger_url(environ: Mapping[str, str] | None = None) -> str:
     return server_urls.with_schema(url, schema)
 
 
-def ledger_schema(environ: Mapping[str, str] | None = None) -> str:
+def ledger_schema() -> str:
     """Return the schema that the ledger lies in, wherever PostgreSQL is. Raises `ConfigError`."""
-    environ = os.environ if environ is None else environ
     mistakes: list[str] = []
-    schema = _schema(environ, read_toml(environ).get("receiver"), mistakes)
+    schema = _schema(os.environ, read_toml(os.environ).get("receiver"), mistakes)
     if mistakes:
         raise ConfigError(mistakes)
     return schema

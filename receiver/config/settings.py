@@ -242,12 +242,12 @@ def _read_sources(
     return sources
 
 
-def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool = True) -> None:
-    """Raise `ConfigError` unless both servers, or the one that is needed, have an address."""
+def require_servers(settings: Settings) -> None:
+    """Raise `ConfigError` unless both servers have an address."""
     mistakes = []
-    if postgresql and not settings.database_url:
+    if not settings.database_url:
         mistakes.append(NO_POSTGRESQL)
-    if redis and not settings.redis_url:
+    if not settings.redis_url:
         mistakes.append("no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory")
     if mistakes:
         raise ConfigError(mistakes)

@@ -9,7 +9,7 @@ from hookonce.receiver.ledger.stats.activity import Count
 
 HEIGHT = 100.0
 """Of a chart in its own units; a bucket is 10 wide, 8 of them the bar."""
-BAR_STEP, BAR_WIDTH = 10, 8
+BAR_STEP = 10
 _MIN_BAR_HEIGHT = 1.5
 """How high a bar is that is not nothing."""
 

@@ -2,8 +2,8 @@
 
 All SQL, commands and pages take the words from here, so a new state or a new move is one change that can be read. A
 row of `runs` says how a run has ended; every other state follows from the rows of `queue` and `runs`, as the views
-`event_states` and `run_states` have it. `EVENT_MOVES` and `RUN_MOVES` say what each transaction that is committed may
-change of it, and who does; a test compares them with what a ledger really does.
+`event_states` and `run_states` have it. `tests/support/status_moves.py` lists the moves, and compares them with what a
+ledger really does.
 
     event:  received -> running -> done | waiting | dead      run:  waiting -> running -> done | waiting | dead
             received -> ignored -> received                         done | dead -> waiting (a replay)
@@ -14,7 +14,7 @@ Beside its status, what is open may be *parked*: it waits for somebody, as long 
 at it. Parked is open: it keeps its status, its due time and its body, and counts as what it is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -68,54 +68,6 @@ ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
 """Events that nothing happens to any more by itself; retention may take them."""
 OPEN_RUNS: Final = (RunStatus.WAITING, RunStatus.RUNNING)
 """Runs that are under way: these have a `due_at`; a waiting one may be parked."""
-ENDED_RUNS: Final = (RunStatus.DONE, RunStatus.DEAD)
-"""Runs that only a replay opens again."""
-
-NEW_EVENT: Final = (EventStatus.RECEIVED, EventStatus.HELD, EventStatus.DEAD)
-"""What an event may be stored as: held if its source holds repeats and it is one, or if it was imported without
-`--run`; dead if it can't be read."""
-
-EVENT_MOVES: Final[Mapping[EventStatus, tuple[EventStatus, ...]]] = {
-    EventStatus.RECEIVED: (
-        EventStatus.RUNNING,  # claimed
-        EventStatus.WAITING,  # claimed, and nobody may run it yet: its handlers are paused, or a limit is reached
-        EventStatus.IGNORED,  # claimed, and no handler takes it
-        EventStatus.DEAD,  # claimed, and what the ledger holds of it can't be read
-    ),
-    EventStatus.RUNNING: (
-        EventStatus.DONE,  # its last run ended well
-        EventStatus.WAITING,  # a run is to be tried again, was released, or was lost with its worker
-        EventStatus.DEAD,  # a run gave up, or no attempt is left
-    ),
-    EventStatus.WAITING: (
-        EventStatus.RUNNING,  # claimed again
-        EventStatus.DEAD,  # claimed again, and what the ledger holds of it can't be read
-    ),
-    EventStatus.DONE: (EventStatus.WAITING,),  # replayed
-    EventStatus.DEAD: (EventStatus.WAITING,),  # replayed; without runs, being unreadable, it stays
-    EventStatus.IGNORED: (EventStatus.RECEIVED,),  # replayed, or a worker started whose handlers take it
-    EventStatus.HELD: (EventStatus.RECEIVED,),  # released
-    EventStatus.LOST: (EventStatus.RECEIVED,),  # replayed by whoever was told of it
-}
-"""From each status to those that may follow it; that it stays as it is may always be. Nothing leads to `lost`."""
-
-NEW_RUN: Final = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DEAD)
-"""What a run may be made as, by the first claim of its event: it is leased or not, or its event can't be read."""
-
-RUN_MOVES: Final[Mapping[RunStatus, tuple[RunStatus, ...]]] = {
-    RunStatus.WAITING: (
-        RunStatus.RUNNING,  # leased by a claim
-        RunStatus.DEAD,  # claimed, and what the ledger holds of its event can't be read
-    ),
-    RunStatus.RUNNING: (
-        RunStatus.DONE,  # the handler returned
-        RunStatus.WAITING,  # it failed or asked for more time, was released, or was lost with its worker
-        RunStatus.DEAD,  # it failed and no attempt is left, it gave up, or its worker died of it once too often
-    ),
-    RunStatus.DONE: (RunStatus.WAITING,),  # replayed
-    RunStatus.DEAD: (RunStatus.WAITING,),  # replayed
-}
-"""From each status to those that may follow it; that it stays as it is may always be."""
 
 
 def one_of(column: str, statuses: Iterable[EventStatus | RunStatus]) -> str:

@@ -93,9 +93,9 @@ def of_event(connection: psycopg.Connection, event: int, keyring: Keyring) -> li
     return _rows(connection, _OF_EVENT, event, keyring)
 
 
-def stopped(connection: psycopg.Connection, keyring: Keyring, limit: int = MAX_STOPPED) -> list[StepRow]:
+def stopped(connection: psycopg.Connection, keyring: Keyring) -> list[StepRow]:
     """Return the steps that wait for a person, those of the newest events first."""
-    return _rows(connection, _STOPPED, limit, keyring)
+    return _rows(connection, _STOPPED, MAX_STOPPED, keyring)
 
 
 def mark_done(

@@ -1,6 +1,5 @@
 """Whether this process can do its work: database and schema needed, Redis only wished for."""
 
-import contextlib
 import threading
 from datetime import timedelta
 from typing import Any
@@ -24,12 +23,6 @@ def require_schema(url: str) -> None:
     """
     with connections.connect(url) as connection:
         schema_version.require_schema(connection)
-
-
-def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
-    """Return the status and document of `/readyz`, asked once."""
-    with contextlib.closing(Readiness(settings)) as look:
-        return look.look()
 
 
 class Readiness:

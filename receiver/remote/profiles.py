@@ -41,9 +41,9 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
     return _folder(environ.get("XDG_CONFIG_HOME", ""), ".config")
 
 
-def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def state_folder() -> Path:
     """Return the folder of what the user's commands remember: below $XDG_STATE_HOME, or ~/.local/state."""
-    return _folder(environ.get("XDG_STATE_HOME", ""), ".local/state")
+    return _folder(os.environ.get("XDG_STATE_HOME", ""), ".local/state")
 
 
 def _folder(given: str, usual: str) -> Path:

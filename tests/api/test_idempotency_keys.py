@@ -9,10 +9,6 @@ from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import Claim, Key, LeaseLost, Result, State, Terms
 
 KEY = {"Idempotency-Key": "one"}
-A_DAY_LATER = """
-UPDATE hookonce.idempotency
-SET lease_until = lease_until - interval '25 hours', expires_at = expires_at - interval '25 hours'
-"""
 
 
 def replay(inbox, *events, scope="admin", headers=KEY):

@@ -1,5 +1,6 @@
 """What commands say to a role that lacks a right, or whose search path leads into the ledger."""
 
+import contextlib
 import os
 import uuid
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from psycopg import sql
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.monitoring import rights
-from hookonce.receiver.monitoring.health import readiness
+from hookonce.receiver.monitoring.health import Readiness
 
 
 @pytest.fixture
@@ -81,7 +82,9 @@ def test_probe_and_doctor_tell_a_lacking_right_from_a_server_that_is_away(role, 
 
     assert found["rights"]["text"].startswith("permission denied for schema hookonce")
     assert "start it" not in found["rights"]["text"]
-    status, document = readiness(load_settings(os.environ | {"REDIS_URL": redis_url}, need_secrets=False))
+    settings = load_settings(os.environ | {"REDIS_URL": redis_url}, need_secrets=False)
+    with contextlib.closing(Readiness(settings)) as probe:
+        status, document = probe.look()
     assert (status, document["database"]) == (503, "permission denied; see `hookonce doctor`")
 
 

@@ -58,6 +58,7 @@ PURE_PLACES = (
     "test_architecture.py",
     "test_encryption.py",
     "test_suite.py",
+    "test_unused_names.py",
     "testing/test_sample_events.py",
     "web/http/test_differential.py",
     "web/http/test_limits.py",

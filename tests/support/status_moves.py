@@ -1,7 +1,34 @@
 """Which moves of states a ledger makes: whatever a transaction has changed when it is committed."""
 
-from hookonce.receiver.ledger import states
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
+NEW = {"events": ("received", "held", "dead"), "runs": ("waiting", "running", "dead")}
+"""An event is stored held if its source holds repeats and it is one, or if it was imported without `--run`; dead if it
+can't be read. The first claim of an event makes its runs, leased or not, or dead if the event can't be read."""
+MOVES = {
+    "events": {
+        # Claimed: a handler runs; none may run yet; none takes it; or what the ledger holds of it can't be read.
+        EventStatus.RECEIVED: ("running", "waiting", "ignored", "dead"),
+        # The last run ended well; one is to be tried again, was released or lost; or one gave up.
+        EventStatus.RUNNING: ("done", "waiting", "dead"),
+        EventStatus.WAITING: ("running", "dead"),
+        # Replayed; an event without runs, being unreadable, stays dead.
+        EventStatus.DONE: ("waiting",),
+        EventStatus.DEAD: ("waiting",),
+        # Replayed, or a worker started whose handlers take it.
+        EventStatus.IGNORED: ("received",),
+        EventStatus.HELD: ("received",),
+        EventStatus.LOST: ("received",),
+    },
+    "runs": {
+        RunStatus.WAITING: ("running", "dead"),
+        # The handler returned; it failed, asked for more time, was released or lost; or no attempt is left.
+        RunStatus.RUNNING: ("done", "waiting", "dead"),
+        RunStatus.DONE: ("waiting",),
+        RunStatus.DEAD: ("waiting",),
+    },
+}
+"""From each status to those that may follow it; that it stays as it is may always be. Nothing leads to `lost`."""
 RECORD = """
 CREATE TABLE moves (kind text NOT NULL, before text, after text NOT NULL);
 CREATE TABLE noted (kind text, event bigint, handler text, status text NOT NULL, PRIMARY KEY (kind, event, handler));
@@ -41,10 +68,9 @@ def made(connection):
 
 
 def declared():
-    """Return the moves that the state machine has, in the same form; none from a status that none leads to."""
-    return {
-        *(("events", None, after) for after in states.NEW_EVENT),
-        *(("events", before, after) for before, later in states.EVENT_MOVES.items() for after in later),
-        *(("runs", None, after) for after in states.NEW_RUN),
-        *(("runs", before, after) for before, later in states.RUN_MOVES.items() for after in later),
+    """Return the moves that the state machine has, in the same form."""
+    born = {(kind, None, after) for kind, statuses in NEW.items() for after in statuses}
+    moved = {
+        (kind, before, after) for kind, rows in MOVES.items() for before in rows for after in rows[before]
     }
+    return born | moved

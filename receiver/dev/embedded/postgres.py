@@ -35,8 +35,8 @@ from hookonce.receiver.processes.spawn import Account
 
 NAME = "hookonce"  # of the database and of its owner
 MAX_SOCKET_PATH = 103  # bytes; macOS allows 103, Linux 107
-SOCKET_NAME = ".s.PGSQL.{port}"
-DEFAULT_PORT = 5432
+PORT = 5432
+SOCKET_NAME = f".s.PGSQL.{PORT}"
 PRIVATE_GROUPS = range(61184, 65520)
 """Group ids that no distribution gives to a group with a name; systemd takes those of its transient users here too."""
 INITDB = ("--auth-local=trust", "--auth-host=scram-sha-256", "--locale=C", "--encoding=UTF8", "--no-sync")
@@ -68,13 +68,9 @@ class Postgres(Server):
         (signal.SIGKILL, timedelta(seconds=5)),
     )
 
-    def __init__(
-        self, directory: Path, *, durable: bool, tcp_port: int | None, programs: Path | None = None
-    ) -> None:
+    def __init__(self, directory: Path, *, durable: bool, programs: Path | None) -> None:
         self._directory = prepare(directory)
         self._durable = durable
-        self._tcp_port = tcp_port
-        self._password = secrets.token_urlsafe() if tcp_port else ""
         self._lock = Lock(self._directory / "postgres.lock")
         try:
             self.account = _account(self._directory / "postgres")
@@ -89,41 +85,28 @@ class Postgres(Server):
             raise
 
     @classmethod
-    def start(
-        cls,
-        directory: Path,
-        *,
-        durable: bool = True,
-        tcp_port: int | None = None,
-        programs: Path | None = None,
-    ) -> Self:
+    def start(cls, directory: Path, *, durable: bool = True, programs: Path | None = None) -> Self:
         """Start a server on this directory's cluster, made first if there is none; return when it answers.
 
         `durable=False` turns fsync off, for tests: a crash of the machine, not of the process, may lose data.
-        `tcp_port` makes it listen on 127.0.0.1 too, with a password: see `tcp_url`. `programs` is a directory with
-        those of another PostgreSQL than `binaries` finds. Call it from a thread that lives as long as the server shall.
+        `programs` is a directory with those of another PostgreSQL than `binaries` finds. Call it from a thread that
+        lives as long as the server shall.
 
         Raises:
             EmbeddedError: no PostgreSQL is installed, the directory is in use, or the server does not start.
 
         """
-        return cls(directory, durable=durable, tcp_port=tcp_port, programs=programs)
+        return cls(directory, durable=durable, programs=programs)
 
     @property
     def url(self) -> str:
         """The libpq URL of the database, over the unix socket."""
-        port = f"&port={self._port}" if self._tcp_port else ""
-        return f"postgresql://{NAME}@/{NAME}?host={quote(str(self._sockets))}{port}"
-
-    @property
-    def tcp_url(self) -> str:
-        """The libpq URL of the database over TCP, with its password; only if started with a `tcp_port`."""
-        return f"postgresql://{NAME}:{self._password}@127.0.0.1:{self._port}/{NAME}"
+        return f"postgresql://{NAME}@/{NAME}?host={quote(str(self._sockets))}"
 
     @property
     def socket(self) -> Path:
         """The path of the unix socket."""
-        return self._sockets / SOCKET_NAME.format(port=self._port)
+        return self._sockets / SOCKET_NAME
 
     def restart(self) -> None:
         """Stop the server if it runs and start it again: same data, same URL."""
@@ -132,12 +115,8 @@ class Postgres(Server):
         self._lock.acquire()  # when the last of its processes has gone
         self._process = self._launch()
 
-    @property
-    def _port(self) -> int:
-        return self._tcp_port or DEFAULT_PORT
-
     def _socket_directory(self) -> Path:
-        longest = self._home / SOCKET_NAME.format(port=65535)
+        longest = self._home / SOCKET_NAME
         if len(os.fsencode(longest)) <= MAX_SOCKET_PATH:
             return self._home
         self._short = Path(tempfile.mkdtemp(prefix="hookonce-", dir="/tmp"))
@@ -167,11 +146,7 @@ class Postgres(Server):
         data = self._home / "data"
         # We hold the lock: what is there is stale, its id maybe reused.
         (data / "postmaster.pid").unlink(missing_ok=True)
-        where = {
-            "unix_socket_directories": str(self._sockets),
-            "listen_addresses": "127.0.0.1" if self._tcp_port else "",
-            "port": str(self._port),
-        }
+        where = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "port": str(PORT)}
         settings = SETTINGS | where | ({} if self._durable else FORGETFUL)
         options = [f"--{name}={value}" for name, value in settings.items()]
         process = self._run([str(self._bin / "postgres"), "-D", str(data), *options], FAST)
@@ -182,12 +157,12 @@ class Postgres(Server):
         return Process(argv, log=log, lock=self._lock, on_death=on_death, account=self.account)
 
     def _ready(self) -> bool:
-        """Whether the server takes connections; if it does, create the database and set the password."""
+        """Whether the server takes connections; if it does, create the database."""
         if not self.socket.exists():
             return False
         try:
             connection = psycopg.connect(
-                host=str(self._sockets), port=self._port, user=NAME, dbname="postgres", autocommit=True
+                host=str(self._sockets), port=PORT, user=NAME, dbname="postgres", autocommit=True
             )
         except psycopg.OperationalError:
             return False
@@ -198,9 +173,6 @@ class Postgres(Server):
                 # The role is called like the ledger's schema, where its default search path would lead handlers.
                 path = sql.SQL("ALTER DATABASE {} SET search_path = public")
                 connection.execute(path.format(sql.Identifier(NAME)))
-            if self._password:
-                change = sql.SQL("ALTER ROLE {} PASSWORD {}")
-                connection.execute(change.format(sql.Identifier(NAME), self._password))
         return True
 
 

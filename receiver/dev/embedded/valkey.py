@@ -4,7 +4,6 @@ It keeps nothing on disk: the window and the notifications are accelerators, the
 """
 
 import os
-import secrets
 import signal
 import socket
 import tempfile
@@ -32,11 +31,9 @@ class Valkey(Server):
 
     SHUTDOWN_STEPS = ((signal.SIGTERM, timedelta(seconds=5)), (signal.SIGKILL, timedelta(seconds=5)))
 
-    def __init__(self, directory: Path, *, databases: int, tcp_port: int | None) -> None:
+    def __init__(self, directory: Path, *, databases: int) -> None:
         self._directory = prepare(directory)
         self._databases = databases
-        self._tcp_port = tcp_port
-        self._password = secrets.token_urlsafe() if tcp_port else ""
         self._lock = Lock(self._directory / "valkey.lock")
         try:
             self._binary = binaries.valkey()
@@ -47,28 +44,19 @@ class Valkey(Server):
             raise
 
     @classmethod
-    def start(cls, directory: Path, *, databases: int = 16, tcp_port: int | None = None) -> Self:
-        """Start a server and return when it answers.
-
-        `tcp_port` makes it listen on 127.0.0.1 too, with a password: see `tcp_url`. Call it from a thread
-        that lives as long as the server shall.
+    def start(cls, directory: Path, *, databases: int = 16) -> Self:
+        """Start a server and return when it answers. Call it from a thread that lives as long as the server shall.
 
         Raises:
             EmbeddedError: there is no Valkey or Redis, the directory is in use, or the server does not start.
 
         """
-        return cls(directory, databases=databases, tcp_port=tcp_port)
+        return cls(directory, databases=databases)
 
     @property
     def url(self) -> str:
         """The URL over the unix socket, as redis-py takes it; add `?db=N` for another logical database."""
-        password = f":{self._password}@" if self._password else ""
-        return f"unix://{password}{quote(str(self.socket))}"
-
-    @property
-    def tcp_url(self) -> str:
-        """The URL over TCP, with its password; only if started with a `tcp_port`."""
-        return f"redis://:{self._password}@127.0.0.1:{self._tcp_port}"
+        return f"unix://{quote(str(self.socket))}"
 
     def restart(self) -> None:
         """Stop the server if it runs and start an empty one: same URL."""
@@ -85,11 +73,10 @@ class Valkey(Server):
     def _launch(self) -> Process:
         self.socket.unlink(missing_ok=True)
         settings = SETTINGS | {
-            "port": str(self._tcp_port or 0),
+            "port": "0",
             "unixsocket": str(self.socket),
             "dir": str(self._directory),
             "databases": str(self._databases),
-            "requirepass": self._password,
         }
         lines = [f"{name} {_quoted(value)}\n" for name, value in settings.items()]
         config = self._directory / "valkey.conf"  # not arguments: those are for everyone to read

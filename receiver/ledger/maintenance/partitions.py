@@ -30,12 +30,12 @@ class DropResult(StrEnum):
     BUSY = "busy"
 
 
-def create_partitions(connection: psycopg.Connection, today: date | None = None) -> list[str]:
+def create_partitions(connection: psycopg.Connection) -> list[str]:
     """Make the missing partitions of `bodies` from yesterday to `DAYS_AHEAD` days ahead; name the new ones.
 
     There is no DEFAULT partition: rows in one would block the creation of their own day later.
     """
-    today = today or datetime.now(UTC).date()
+    today = datetime.now(UTC).date()
     present = days(connection)
     wanted = (today + timedelta(days=n) for n in range(-1, DAYS_AHEAD + 1))
     missing = [day for day in wanted if day not in present]
