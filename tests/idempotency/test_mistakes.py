@@ -8,23 +8,15 @@ import pytest
 
 from hookonce.receiver.idempotency import operation, postgresql, redis_hash
 from hookonce.receiver.idempotency.records import Claim, StoreUnavailable, verdict
+from tests.support import rewording
 from tests.support.idempotency import checks
 from tests.support.idempotency.places import OnDynamo, OnPostgres, OnRedis
 
 NOT_DUE = "AND i.lease_until <= statement_timestamp()"
 
 
-def reword(module, name, *changes):
-    """Say a statement otherwise; fails where the product no longer says what is changed."""
-
-    def plant(patch):
-        text = getattr(module, name)
-        for old, new in changes:
-            assert old in text, f"{module.__name__}.{name} no longer says {old!r}"
-            text = text.replace(old, new)
-        patch.setattr(module, name, text)
-
-    return plant
+def reword(module, *changes, within=""):
+    return lambda patch: rewording.reword(patch, module, *changes, within=within)
 
 
 def leaves_the_tenant_out(patch):
@@ -99,9 +91,8 @@ def takes_over_what_was_taken_over(patch, module):
 
 
 def ends_whoever_asks(patch, module):
-    patch.setattr(
-        module, "_IS_MINE", "attribute_exists(#owner) AND #state = :in_progress AND :owner = :owner"
-    )
+    whoever = "attribute_exists(#owner) AND #state = :in_progress AND :owner = :owner"
+    rewording.reword(patch, module, ("#owner = :owner AND #state = :in_progress", whoever))
 
 
 def goes_by_its_own_clock(patch, module):
@@ -111,45 +102,46 @@ def goes_by_its_own_clock(patch, module):
 MISTAKES = {
     "stores a result over a newer claim": (
         OnPostgres,
-        reword(postgresql, "_COMPLETE", ("AND owner = %(owner)s", "")),
+        reword(postgresql, ("AND owner = %(owner)s", ""), within="SET state"),
         checks.refuses_the_late_end_of_a_claim_that_was_taken_over,
     ),
     "stores a result over a result": (
         OnPostgres,
-        reword(postgresql, "_COMPLETE", ("AND owner = %(owner)s AND state = 'in_progress'", "")),
+        reword(postgresql, ("AND owner = %(owner)s AND state = 'in_progress'", ""), within="SET state"),
         checks.refuses_the_end_of_whoever_is_not_the_owner,
     ),
     "claims without a lease": (
         OnPostgres,
-        reword(postgresql, "_CLAIM", (NOT_DUE, "")),
+        reword(postgresql, (NOT_DUE, "")),
         checks.waits_for_a_dead_claim_and_then_takes_it_over,
     ),
     "never takes over": (
         OnPostgres,
-        reword(postgresql, "_CLAIM", (NOT_DUE, "AND false")),
+        reword(postgresql, (NOT_DUE, "AND false")),
         checks.waits_for_a_dead_claim_and_then_takes_it_over,
     ),
     "claims whatever is there": (
         OnPostgres,
-        reword(postgresql, "_CLAIM", ("i.fingerprint = excluded.fingerprint", "true OR true")),
+        reword(postgresql, ("i.fingerprint = excluded.fingerprint", "true OR true")),
         checks.lets_one_of_twenty_work_and_answers_all,
     ),
     "forgets the doubt": (
         OnPostgres,
-        reword(postgresql, "_CLAIM", ("ELSE i.is_uncertain OR i.state = 'in_progress'", "ELSE false")),
+        reword(postgresql, ("ELSE i.is_uncertain OR i.state = 'in_progress'", "ELSE false")),
         checks.recovers_an_effect_that_nobody_wrote_down,
     ),
     "releases the claims of others": (
         OnPostgres,
-        reword(postgresql, "_RELEASE", ("AND owner = %(owner)s", "")),
+        reword(postgresql, ("AND owner = %(owner)s", ""), within="DELETE"),
         checks.refuses_the_end_of_whoever_is_not_the_owner,
     ),
     "never forgets": (
         OnPostgres,
-        lambda patch: [
-            reword(postgresql, "_CLAIM", (postgresql._EXPIRED, "false"))(patch),  # noqa: SLF001
-            reword(postgresql, "_SWEEP", ("expires_at <= statement_timestamp()", "false"))(patch),
-        ],
+        reword(
+            postgresql,
+            ("i.expires_at <= statement_timestamp()", "false"),
+            ("expires_at <= statement_timestamp()", "false"),
+        ),
         checks.forgets_after_the_retention,
     ),
     "frees the key of a failure for everybody": (
@@ -177,14 +169,13 @@ MISTAKES = {
     ),
     "stores a result over a newer claim in Redis": (
         OnRedis,
-        reword(redis_hash, "_COMPLETE", ("if old.owner ~= ARGV[1] then return 0 end", "")),
+        reword(redis_hash, ("if old.owner ~= ARGV[1] then return 0 end", "")),
         checks.refuses_the_late_end_of_a_claim_that_was_taken_over,
     ),
     "makes a record of what is gone": (
         OnRedis,
         reword(
             redis_hash,
-            "_COMPLETE",
             ("if old.owner ~= ARGV[1]", "if old.owner and old.owner ~= ARGV[1]"),
             ("if old.state ~=", "if old.state and old.state ~="),
         ),
@@ -192,7 +183,7 @@ MISTAKES = {
     ),
     "claims in Redis without a lease": (
         OnRedis,
-        reword(redis_hash, "_CLAIM", ("and not running))", "))")),
+        reword(redis_hash, ("and not running))", "))")),
         checks.waits_for_a_dead_claim_and_then_takes_it_over,
     ),
     "gives one answer to all requests": (

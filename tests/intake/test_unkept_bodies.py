@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retent
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
+from tests.support.rewording import reword
 
 NONE_KEPT = "keep_body = false"
 MARK = "whoever-reads-this-has-found-the-body"
@@ -182,18 +183,12 @@ def test_neither_conflicts_nor_rejections_keep_one(open_sources):
     assert anywhere(shop) == []
 
 
-def without(part, instead=""):
-    assert part in ends._DROP_BODIES  # noqa: SLF001
-    return ends._DROP_BODIES.replace(part, instead)  # noqa: SLF001
-
-
 def drops_it_with_the_first_run(patch):
-    is_last = "AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)"
-    patch.setattr(ends, "_DROP_BODIES", without(is_last))
+    reword(patch, ends, ("AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)", ""))
 
 
 def never_drops_it(patch):
-    patch.setattr(ends, "_DROP_BODIES", without("b.event = t.event AND", "false AND"))
+    reword(patch, ends, ("b.event = t.event AND", "false AND"))
 
 
 @pytest.mark.parametrize(

@@ -43,21 +43,19 @@ def forgets_the_halves_at_a_kill():
 
 def mixes_the_halves_with_all_others():
     replace(batch_parts, "locked", lambda *_: [])
-    reword(
-        due_for_batch, "_DUE_BATCH", "FROM hookonce.batches WHERE", "FROM hookonce.batches WHERE false AND"
-    )
+    reword(due_for_batch, "FROM hookonce.batches WHERE", "FROM hookonce.batches WHERE false AND")
 
 
 def ends_without_the_token():
-    reword(ends, "_END_MANY", "AND q.token = %(token)s\n", "\n")
+    reword(ends, "AND q.token = %(token)s\n", "\n")
 
 
 def ends_those_that_are_left():
-    reword(ends, "_END_MANY", "LEFT JOIN gone", "JOIN gone")
+    reword(ends, "LEFT JOIN gone", "JOIN gone")
 
 
 def leaves_what_it_takes_due():
-    reword(claims, "_LEASE", "SET handler = t.handler, token = t.token", "SET handler = t.handler")
+    reword(claims, "SET handler = t.handler, token = t.token", "SET handler = t.handler")
 
 
 def buries_a_whole_batch():

@@ -17,6 +17,7 @@ from hookonce.receiver.ledger.runs.decisions import Decision
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
 from tests.support.claiming import claim_batch, lapse
+from tests.support.rewording import statement
 from tests.support.waiting import until
 
 HOUR = timedelta(hours=1)
@@ -29,11 +30,11 @@ def is_ended_while_another_takes_it_over(inbox):
 
     def take_over():
         with connections.connect(inbox.settings.database_url) as other:
-            execute = other.execute
+            execute, locks = other.execute, statement(takeover, "FOR UPDATE SKIP LOCKED")
 
             def wait_with_the_claim_locked(query, *values, **options):
                 cursor = execute(query, *values, **options)
-                if query == takeover._LOCK_CLAIM and not holding.is_set():  # noqa: SLF001
+                if query == locks and not holding.is_set():
                     holding.set()
                     until(lambda: inbox.rows(IS_WAITING))
                 return cursor
@@ -189,11 +190,11 @@ def waits_for_rows_as_long_as_it_takes():
 
 
 def believes_in_any_transaction():
-    reword(ends, "_END_MANY", "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
+    reword(ends, "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
 
 
 def keeps_all_bodies():
-    reword(ends, "_DROP_BODIES", "WHERE b.event", "WHERE false AND b.event")
+    reword(ends, "WHERE b.event", "WHERE false AND b.event")
 
 
 def leaves_the_breaker_as_it_is():
@@ -239,7 +240,7 @@ def forgets_the_batch_for_what_is_behind():
 
 
 def never_forgets():
-    reword(batch_parts, "_FORGET", "WHERE ", "WHERE false AND ")
+    reword(batch_parts, "WHERE made_at", "WHERE false AND made_at")
 
 
 PLANTED = [

@@ -13,6 +13,7 @@ from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from tests.support import claiming
 from tests.support.inbox import effect
+from tests.support.rewording import reword
 from tests.support.waiting import until
 
 TEN_AN_HOUR = RunLimit(Rate.parse("10/h"))
@@ -192,8 +193,7 @@ def test_retry_that_waits_for_its_time_is_left_alone(inbox):
 
 def test_long_queue_is_gone_through_in_turns_and_by_another_if_the_first_is_gone(put_off, monkeypatch):
     monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
-    in_twos = rate_changes._CHANGE.replace("FIRST 2000", "FIRST 2")  # noqa: SLF001
-    monkeypatch.setattr(rate_changes, "_CHANGE", in_twos)
+    reword(monkeypatch, rate_changes, ("FIRST 2000", "FIRST 2"))
     wanted = {"effect": ""}
     first = RateChanges()
     assert not first.tend(put_off.connection, wanted)

@@ -262,21 +262,18 @@ DOUBT = "ELSE true END\nWHERE"
 MISTAKES = {
     "forgets the claim": forgets_the_claim,
     "stores a result over a newer claim": reword(
-        store, "_COMPLETE", ("AND owner = %(owner)s AND state = 'in_progress'", "")
+        store, ("AND owner = %(owner)s AND state = 'in_progress'", ""), within="SET state"
     ),
-    "claims a run of others": reword(store, "_CLAIM", ("AND token = %(token)s ", "")),
-    "forgets the doubt": reword(store, "_CLAIM", (DOUBT, "ELSE false END\nWHERE")),
+    "claims a run of others": reword(store, ("AND token = %(token)s ", "")),
+    "forgets the doubt": reword(store, (DOUBT, "ELSE false END\nWHERE")),
     "does again what was done": reword(
         store,
-        "_CLAIM",
         ("IN ('in_progress', 'failed_retryable')", "IN ('in_progress', 'completed', 'failed_retryable')"),
     ),
     "does again what was stopped": reword(
-        store, "_CLAIM", ("IN ('in_progress', 'failed_retryable')", "IN ('in_progress', 'failed_final')")
+        store, ("IN ('in_progress', 'failed_retryable')", "IN ('in_progress', 'failed_final')")
     ),
-    "never takes over": reword(
-        store, "_CLAIM", ("IN ('in_progress', 'failed_retryable')", "= 'failed_retryable'")
-    ),
+    "never takes over": reword(store, ("IN ('in_progress', 'failed_retryable')", "= 'failed_retryable'")),
     "asks for a key of each attempt": asks_for_a_key_of_each_attempt,
     "leaves the handler out of the key": leaves_the_handler_out_of_the_key,
     "leaves the step out of the key": leaves_the_step_out_of_the_key,

@@ -229,18 +229,9 @@ def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, da
         put(connection, "now")
         (since,) = connection.execute("SELECT min(due_at) FROM hookonce.queue").fetchone()
 
-        read = [pages_read(connection, since) for since in (None, since)]
+        read = [claiming.pages_read(connection, since) for since in (None, since)]
 
     assert read[0] > 10 * read[1]
-
-
-def pages_read(connection, since):
-    values = {"since": since, "limit": 50, "heavy": due_rows.HEAVY}
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_rows._DUE_ANY}"  # noqa: SLF001
-    (plan,) = connection.execute(explain, values).fetchone()
-    whole = plan[0]["Plan"]
-    due = next(part for part in whole["Plans"] if part.get("Subplan Name") == "CTE due")
-    return due["Shared Hit Blocks"] + due["Shared Read Blocks"]
 
 
 def test_cursor_looks_from_the_beginning_first():

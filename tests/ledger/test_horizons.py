@@ -11,6 +11,7 @@ from hookonce.receiver.ledger.store import Verdict, store
 from hookonce.receiver.source import FOREVER
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
+from tests.support.rewording import reword
 
 DAY = timedelta(days=1)
 USUAL = Retention(90 * DAY, 30 * DAY, 7 * DAY, 365 * DAY)
@@ -88,7 +89,7 @@ def test_next_pass_begins_after_what_is_kept_for_ever(ledger):
 
 
 def forgets_own_horizons(patch):
-    patch.setattr(retention, "_PAGE", retention._PAGE.replace("coalesce(h.before, %(before)s)", "%(before)s"))  # noqa: SLF001
+    reword(patch, retention, ("coalesce(h.before, %(before)s)", "%(before)s"))
 
 
 def walks_only_to_the_usual_horizon(patch):

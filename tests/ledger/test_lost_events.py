@@ -13,6 +13,7 @@ from hookonce.receiver.ledger.stats import event_counts, totals
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events, lose_events
+from tests.support.rewording import reword
 
 SECOND = timedelta(seconds=1)
 
@@ -61,8 +62,7 @@ def test_sweeps_take_turns_to_look(connection, database_url):
 def test_sweep_looks_through_all_slices_newest_first(connection, monkeypatch):
     monkeypatch.setattr(lost_events, "SLICE", 2)
     monkeypatch.setattr(lost_events, "TURN_LENGTH", timedelta(microseconds=1))
-    for name, statement in (("_TOP", lost_events._TOP), ("_NEXT", lost_events._NEXT)):  # noqa: SLF001
-        monkeypatch.setattr(lost_events, name, statement.replace(str(event_counts.SLICE), "2"))
+    reword(monkeypatch, lost_events, (str(event_counts.SLICE), "2"))
     numbers = sorted(row.id for row in store(connection, [new_event(each) for each in "abcdefg"]).values())
     lose_events(connection, [numbers[0], numbers[-1]])
 

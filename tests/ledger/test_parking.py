@@ -17,6 +17,7 @@ from hookonce.receiver.ledger.store import store
 from tests.support import claiming
 from tests.support.claiming import end
 from tests.support.new_event import new_event
+from tests.support.rewording import reword
 
 DONE = AttemptResult("done")
 LATER = AttemptResult("waiting", error="no", delay=timedelta(hours=1))
@@ -236,8 +237,7 @@ def test_resume_with_little_patience_leaves_the_rest_to_a_sweep(connection, monk
     put(connection, *map(str, range(30)))
     pause(connection, *SOURCE)
     claim(connection, "a")
-    in_tens = parking._UNPARK_UNTRIAGED.replace("LIMIT 1000", "LIMIT 10")  # noqa: SLF001
-    monkeypatch.setattr(parking, "_UNPARK_UNTRIAGED", in_tens)
+    reword(monkeypatch, parking, ("LIMIT 1000", "LIMIT 10"))
 
     pauses.resume(connection, *SOURCE, "test", timedelta(microseconds=1))
     assert [waits for _, _, waits in waiting(connection)].count(None) == 10

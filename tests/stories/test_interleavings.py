@@ -21,6 +21,7 @@ from tests.stories.mistakes import settling
 from tests.support import claiming
 from tests.support.inbox import effect, inbox
 from tests.support.new_event import new_event
+from tests.support.rewording import statement
 from tests.support.waiting import until
 
 __all__ = ["inbox"]
@@ -195,7 +196,7 @@ def replayed_before_it_is_pruned(ledger):
 
     class Late(psycopg.Connection):
         def execute(self, query, *args, **options):
-            if query == retention._LOCK:  # noqa: SLF001  the moment before it
+            if query == statement(retention, "FOR UPDATE SKIP LOCKED"):  # the moment before it
                 super().execute("SELECT 1")
                 list(replays.replay(ledger.sql, ids[:1], "test", again=True))
             return super().execute(query, *args, **options)

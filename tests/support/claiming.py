@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.receiver.ledger.runs import batch_claims, claims, ends, failed_attempts, leases
+from hookonce.receiver.ledger.runs import batch_claims, claims, due_rows, ends, failed_attempts, leases
 from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
 from hookonce.receiver.ledger.runs.ends import Ended
 
@@ -66,3 +66,12 @@ def claim_batch(connection, handlers, name="handler", **options):
 def lapse(connection):
     """Let all leases be over, as some time after the deaths of their workers."""
     connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+
+
+def pages_read(connection, since=None):
+    """Return how many pages a claim reads to find what is due."""
+    claims_read = due_rows.reading(f"{due_rows.IS_DUE_SINCE} AND {due_rows.IS_NOT_PAUSED}")
+    values = {"since": since, "limit": 50, "heavy": due_rows.HEAVY}
+    row = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claims_read}", values).fetchone()
+    due = next(part for part in row[0][0]["Plan"]["Plans"] if part.get("Subplan Name") == "CTE due")
+    return due["Shared Hit Blocks"] + due["Shared Read Blocks"]

@@ -14,8 +14,10 @@ from hookonce.receiver.ledger.runs import ends, marks, takeover
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.stories.mistakes import replace, reword
+from tests.stories.mistakes.settling import MARKED
 from tests.support import claiming
 from tests.support.inbox import OPEN, effect, inbox
+from tests.support.rewording import statement
 from tests.support.waiting import DeadlineMissed, until
 
 __all__ = ["inbox"]
@@ -168,7 +170,6 @@ def test_effect_happens_once_when(patient, story):
 def leaves_the_mark_out():
     reword(
         marks,
-        "_INSERT",
         "SELECT event, n, token FROM ours ON",
         "SELECT event, n, token FROM ours LIMIT 0 ON",
     )
@@ -181,21 +182,22 @@ def leaves_the_mark_out_with_its_lock():
 
 
 def marks_without_the_token():
-    reword(marks, "_INSERT", "WHERE q.token = %(token)s", "")
-    reword(marks, "_INSERT", "SELECT event, n, token FROM ours", "SELECT event, n, %(token)s FROM ours")
+    reword(marks, "WHERE q.token = %(token)s ORDER BY q.event, q.n FOR KEY", "ORDER BY q.event, q.n FOR KEY")
+    reword(marks, "SELECT event, n, token FROM ours", "SELECT event, n, %(token)s FROM ours")
 
 
 def marks_without_the_lock():
-    reword(marks, "_INSERT", "FOR KEY SHARE OF q", "")
+    reword(marks, "FOR KEY SHARE OF q", "")
 
 
 def asks_without_the_lock():
-    reword(marks, "_LOCK", "FOR UPDATE OF q", "")
+    reword(marks, "FOR UPDATE OF q", "")
 
 
 def asks_in_the_statement_that_locks():
     def ask(connection, marked):
-        query = marks._LOCK.replace("SELECT FROM", "SELECT EXISTS (SELECT FROM hookonce.marks) FROM")  # noqa: SLF001
+        locks = statement(marks, "FOR UPDATE OF q")
+        query = locks.replace("SELECT FROM", "SELECT EXISTS (SELECT FROM hookonce.marks) FROM")
         row = connection.execute(query, marked.values).fetchone()
         return bool(row and row[0])
 
@@ -203,24 +205,25 @@ def asks_in_the_statement_that_locks():
 
 
 def takes_over_without_the_lock():
-    reword(takeover, "_LOCK_ROWS", "FOR UPDATE OF q", "")
+    reword(takeover, "FOR UPDATE OF q", "")
 
 
 def takes_over_without_asking():
-    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
+    reword(takeover, MARKED, f"{MARKED} AND false")
 
 
 def takes_over_by_marks_that_were_read_before_the_lock():
-    statement = takeover._MARKED  # noqa: SLF001
+    said = MARKED
 
     def settle(connection, claim, *of_settle, **named):
-        marked = connection.execute(statement, [claim.token]).fetchall()
+        nonlocal said
+        marked = connection.execute(MARKED, [claim.token]).fetchall()
         rows = "SELECT * FROM unnest(%s::bigint[], %s::smallint[]) WHERE %s IS NOT NULL"
         events, places = [row[0] for row in marked], [row[1] for row in marked]
         with psycopg.ClientCursor(connection) as cursor:
-            replace(
-                takeover, "_MARKED", cursor.mogrify(rows, [events, places, "%s"]).replace("'%s'", "%s::uuid")
-            )
+            read = cursor.mogrify(rows, [events, places, "%s"]).replace("'%s'", "%s::uuid")
+        reword(takeover, said, read)
+        said = read
         return right(connection, claim, *of_settle, **named)
 
     right = replace(takeover, "_settled", settle)
@@ -370,8 +373,8 @@ def test_row_that_a_stranger_has_locked_is_waited_for_and_nobody_is_dead(inbox):
 )
 def test_mark_outlives_a_rollback_to_the_savepoint_it_was_made_in(inbox, begin):
     def meddler(event, tx):
-        for statement in begin.split("; "):
-            tx.exec_driver_sql(statement)
+        for each in begin.split("; "):
+            tx.exec_driver_sql(each)
         driver = tx.connection.driver_connection
         tx.exec_driver_sql("ROLLBACK TO SAVEPOINT mine")
         effect(event, tx)

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows
+from hookonce.receiver.ledger.runs import claims, due_cursor
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
+from tests.support import claiming
 from tests.support.inbox import OPEN, effect
 from tests.support.waiting import until
 
@@ -52,14 +53,6 @@ def long_ago(inbox):
     inbox.connection.execute(
         "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE due_at <= now()"
     )
-
-
-def pages_read(inbox):
-    values = {"since": None, "limit": 50, "heavy": due_rows.HEAVY}
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_rows._DUE_ANY}"  # noqa: SLF001
-    plan = inbox.connection.execute(explain, values).fetchone()[0][0]["Plan"]
-    due = next(part for part in plan["Plans"] if part.get("Subplan Name") == "CTE due")
-    return due["Shared Hit Blocks"] + due["Shared Read Blocks"]
 
 
 def test_burst_for_a_slow_handler_lets_another_by_at_once(inbox, pool_of, slow, slow_done):
@@ -114,11 +107,11 @@ def test_what_waits_for_a_rate_is_passed_by_the_second_claim(inbox):
 
 def test_what_is_put_off_is_not_read_by_a_claim(inbox):
     inbox.deliver("quick")
-    quiet = pages_read(inbox)
+    quiet = claiming.pages_read(inbox.connection)
     inbox.connection.execute(PUT_OFF)
     inbox.connection.execute("ANALYZE hookonce.queue")
 
-    assert pages_read(inbox) <= quiet + 3  # the index has become one or two levels deeper
+    assert claiming.pages_read(inbox.connection) <= quiet + 3  # the index has become one or two levels deeper
 
 
 def test_what_nobody_takes_is_passed_with_one_notification(inbox, pool_of):

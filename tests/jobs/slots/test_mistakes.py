@@ -22,6 +22,7 @@ from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.inbox import effect
+from tests.support.rewording import reword
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
 
 HOUR = timedelta(hours=1)
@@ -79,7 +80,7 @@ def poison(inbox, *_):
 
 
 def suspects_nobody(patch):
-    reword(patch, takeover, "_GIVE_BACK", "WHEN t.is_suspect", "WHEN false")
+    reword(patch, takeover, ("WHEN t.is_suspect", "WHEN false"))
 
 
 def charges_all_that_were_under_way(patch):
@@ -101,13 +102,7 @@ def charges_no_suspect(patch):
 
 
 def runs_suspects_beside_others(patch):
-    reword(patch, takeover, "_GIVE_BACK", "'suspect'", "NULL")
-
-
-def reword(patch, module, name, before, after):
-    said = getattr(module, name)
-    assert before in said, f"the product no longer says {before!r}"
-    patch.setattr(module, name, said.replace(before, after))
+    reword(patch, takeover, ("'suspect'", "NULL"))
 
 
 def stale(inbox, *_):
@@ -131,7 +126,7 @@ def locks_no_token(patch):
 
 
 def locks_whatever_token(patch):
-    reword(patch, leases, "_LOCK", "AND token = %(token)s", "")
+    reword(patch, leases, ("AND token = %(token)s", ""))
 
 
 def renewed(inbox, _pool_of, _let_go, seconds):
@@ -177,7 +172,7 @@ def renews_nothing(patch):
 
 
 def renews_what_is_another_s(patch):
-    reword(patch, leases, "_RENEW", "token = ANY(%s)", "%s::uuid[] IS NOT NULL")
+    reword(patch, leases, ("token = ANY(%s) RETURNING", "%s::uuid[] IS NOT NULL RETURNING"))
 
 
 def stuck(inbox, pool_of, let_go, seconds):

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import NamedTuple
 
+from tests.support.rewording import reworded
+
 
 class Mistake(NamedTuple):
     """The story that must fail with it, and the check that must notice; of a day the failpoint at which it is cut."""
@@ -94,12 +96,7 @@ def made(mistake):
             setattr(*_changed.pop())
 
 
-def reword(module, name, before, after, *, count=1):
-    """Change what a statement of a module says; `count` is how often at most, -1 for everywhere."""
-    replace(module, name, changed(vars(module).get(name, ""), before, after, count=count))
-
-
-def changed(text, before, after, *, count=1):
-    """Give a text that says something else, which it must have said."""
-    assert before in text, f"the product no longer says {before!r}"
-    return text.replace(before, after, count)
+def reword(module, before, after):
+    """Change what statements of a module say."""
+    for name, text in reworded(module, (before, after)).items():
+        replace(module, name, text)

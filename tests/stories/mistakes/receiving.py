@@ -15,6 +15,7 @@ from hookonce.receiver.ledger.store import Stored, Verdict
 from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis import dedup_window
 from tests.stories.mistakes import replace, reword
+from tests.support.rewording import statement
 
 UNTIL_ANSWERED = 0.05  # seconds
 
@@ -100,8 +101,8 @@ def puts_into_the_queue_in_a_second_transaction():
 
 def leave_out(beginning, what_follows):
     """Leave a part out of the statement that inserts events."""
-    start, end = store._INSERT_NEW.index(beginning), store._INSERT_NEW.index(what_follows)
-    replace(store, "_INSERT_NEW", store._INSERT_NEW[:start] + store._INSERT_NEW[end:])
+    said = statement(store, beginning)
+    reword(store, said[said.index(beginning) : said.index(what_follows)], "")
 
 
 QUEUE = """
@@ -125,7 +126,8 @@ def overwrites_the_body_on_conflict():
 
 
 def forgets_the_other_body():
-    replace(store, "_CONFLICT", "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea, %b::text")
+    nothing = "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea, %b::text"
+    reword(store, statement(store, "INSERT INTO hookonce.conflicts"), nothing)
 
 
 def takes_a_counted_retry_for_another_body():
@@ -137,14 +139,12 @@ def takes_a_counted_retry_for_another_body():
 
 def leaves_the_timeline_out():
     timeline = "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
-    reword(connections, "_DATABASE_IDENTITY", timeline, "'00000000'")
-    reword(
-        connections, "_DATABASE_IDENTITY", "pg_postmaster_start_time()", "'then'"
-    )  # says as much of a restore
+    reword(connections, timeline, "'00000000'")
+    reword(connections, "pg_postmaster_start_time()", "'then'")  # says as much of a restore
 
 
 def leaves_the_database_out():
-    reword(connections, "_DATABASE_IDENTITY", "database.oid", "0")
+    reword(connections, "database.oid ||", "0 ||")
 
 
 def checks_no_signature():

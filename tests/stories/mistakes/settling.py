@@ -3,20 +3,19 @@
 `tests/stories/test_interleavings.py` makes them in its own process.
 """
 
-# ruff: noqa: SLF001  a mistake is made inside
-
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.maintenance import retention
 from hookonce.receiver.ledger.replay import events as replays
 from hookonce.receiver.ledger.runs import marks, takeover
 from tests.stories.mistakes import replace, reword
 
+MARKED = "SELECT event, n FROM hookonce.marks WHERE token = %s"
 BY_ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """So that a later statement sees no more than the first: as if both were one."""
 
 
 def ignores_marks():
-    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
+    reword(takeover, MARKED, f"{MARKED} AND false")
 
 
 def looks_for_marks_in_the_statement_that_locks():
@@ -28,7 +27,7 @@ def looks_for_marks_in_the_statement_that_locks():
 
 
 def takes_a_part_of_a_claim():
-    replace(takeover, "_LOCK_ROWS", takeover._LOCK_FREE_ROWS)
+    reword(takeover, "FOR UPDATE OF q", "FOR UPDATE OF q SKIP LOCKED")
 
 
 def buries_before_it_ranks():
@@ -46,27 +45,28 @@ def buries_before_it_ranks():
 
 
 def marks_without_the_lock():
-    reword(marks, "_INSERT", "FOR KEY SHARE OF q", "")
+    reword(marks, "FOR KEY SHARE OF q", "")
 
 
 def goes_by_the_token_of_a_mark_alone():
-    replace(
+    reword(
         takeover,
-        "_MARKED",
+        MARKED,
         "SELECT q.event, q.n FROM hookonce.queue q JOIN hookonce.marks USING (token) WHERE token = %s",
     )
 
 
 def leaves_marks_of_what_it_buried():
-    replace(takeover, "_FORGET_MARKS", "SELECT %s::uuid")
+    reword(takeover, "DELETE FROM hookonce.marks WHERE token = %s", "SELECT %s::uuid")
 
 
 def leaves_the_outcome_of_before_the_last():
-    reword(replays, "_REOPEN", "SET is_last = false", "SET is_last = true")
+    reword(replays, "SET is_last = false", "SET is_last = true")
 
 
 def looks_at_the_queue_before_it_locks():
-    reword(retention, "_DELETE", f"AND NOT {retention._IS_OPEN}", "")
+    is_open = "EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id OFFSET 0)"
+    reword(retention, f"WHERE id = ANY(%s) AND NOT {is_open}", "WHERE id = ANY(%s)")
 
 
 def goes_on_before_its_run_is_settled():

@@ -13,7 +13,8 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, marks, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from tests.stories.mistakes import changed, replace, reword
+from tests.stories.mistakes import replace, reword
+from tests.support.rewording import texts
 
 
 def never_sweeps():
@@ -71,17 +72,16 @@ def marks_after_the_statement():
 
 
 def finishes_without_the_token():
-    reword(ends, "_END_ONE", "AND q.token = %(token)s\n", "\n")
+    reword(ends, "AND q.token = %(token)s\n", "\n")
 
 
 def finishes_what_is_not_its_own_any_more():
-    reword(ends, "_END_ONE", "LEFT JOIN gone", "JOIN gone")
+    reword(ends, "LEFT JOIN gone", "JOIN gone")
 
 
 def fails_without_the_token():
     reword(
         failed_attempts,
-        "_FAIL",
         "WHERE q.token = %(token)s",
         "WHERE q.token IS NOT NULL OR %(token)s IS NULL",
     )
@@ -92,20 +92,14 @@ def never_renews():
 
 
 def leases_by_its_own_clock():
-    places = (
-        (due_rows, "_DUE_ANY"),
-        (due_rows, "_DUE_NAMED"),
-        (claims, "PAUSED"),
-        (claims, "_LEASE"),
-        (takeover, "_OVER"),
-        (takeover, "_LOCK_CLAIM"),
-    )
-    statements = {place: getattr(*place) for place in places}
+    modules = (due_rows, claims, takeover)
+    said = {module: texts(module) for module in modules}
 
     def claim(*args, **options):
         now = f"'{datetime.fromtimestamp(time.time(), UTC).isoformat()}'::timestamptz"
-        for place, statement in statements.items():
-            replace(*place, changed(statement, "now()", now, count=-1))
+        for module in modules:
+            for name, text in said[module].items():
+                replace(module, name, text.replace("now()", now))
         return right(*args, **options)
 
     right = replace(claims, "claim", claim)
@@ -147,7 +141,7 @@ def charges_all_that_were_under_way():
 
 
 def takes_over_without_asking_for_marks():
-    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
+    reword(takeover, "FROM hookonce.marks WHERE token = %s", "FROM hookonce.marks WHERE token = %s AND false")
 
 
 def stops_on_its_budget_without_ringing():
