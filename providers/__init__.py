@@ -17,7 +17,7 @@ Only `Rejected` (and `KeyNeeded`, see there) may leave one, whatever bytes arriv
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
@@ -43,12 +43,16 @@ class Reason(StrEnum):
 
 
 class Rejected(Exception):  # noqa: N818  a verdict about a delivery, named as the field names it
-    """The delivery is not authentic or not readable; `detail` never holds a secret, a signature or a body."""
+    """The delivery is not authentic or not readable; `detail` never holds a secret, a signature or a body.
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    `age`: how long ago a stale delivery was signed, where that is known.
+    """
+
+    def __init__(self, reason: Reason, detail: str, age: timedelta | None = None) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+        self.age = age
 
 
 class KeyNeeded(Exception):  # noqa: N818  a request to the receiver, not a failure

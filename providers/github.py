@@ -50,5 +50,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(3),
     retries_on=(),
     identity=kit.told_apart_by("header x-github-delivery"),
+    max_body=25 << 20,
     setup_url="https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks",
 )

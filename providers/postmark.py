@@ -34,5 +34,6 @@ sender = kit.Sender(
         "$.RecordType + $.MessageID + $.ReceivedAt",
         "$.MessageID",
     ),
+    max_body=50 << 20,  # 35 MB of attachments, in base64
     setup_url="https://account.postmarkapp.com/servers",
 )

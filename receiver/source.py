@@ -57,6 +57,8 @@ class Source:
     accepted and put off where that is None.
     `secret_names`: the reference of each secret (`env:NAME`), in their order; never a secret.
     `secret_notes`: what stands around its secrets and is hardly a part of them: quotes, blanks, a line end.
+    `max_body`: bytes that a delivery may have, if other than its sender's usual; `tolerance`: how old a signed time may
+    be, if other than the sender's.
     `url`: the whole URL that its sender posts to, where that is not `public_url` and the path; a secret where
     `url_reference` says where it is looked for, or where credentials are in it.
     """
@@ -82,6 +84,8 @@ class Source:
     refuses_with: int | None = None
     secret_names: tuple[str, ...] = ()
     secret_notes: tuple[str, ...] = ()
+    max_body: int | None = None
+    tolerance: timedelta | None = None
     url: str = field(default="", repr=False)
     url_reference: str = ""
 
@@ -100,6 +104,10 @@ class Source:
         """Return the URL of a delivery from the one that is kept, in which `url` is masked."""
         shown = self.shown_url
         return self.url + kept[len(shown) :] if self.url and kept.startswith(shown) else kept
+
+    def body_limit(self, usual: int) -> int:
+        """Return how many bytes a delivery may have, `usual` where neither the source nor its sender says so."""
+        return self.max_body or self.provider.max_body or usual
 
     @property
     def secret_places(self) -> str:

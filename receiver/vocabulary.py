@@ -104,7 +104,7 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
     Reason.TOO_LARGE: Refusal(
         "The body is larger than `max_body`, by Content-Length or while it was read, or holds more"
         " (events, lists, parts) than any sender's.",
-        "If it is genuine, raise `max_body` in `[receiver]`.",
+        "If it is genuine, raise `max_body` of the source, or in `[receiver]`.",
     ),
     Reason.TOO_SLOW: Refusal(
         "The body came too slowly: 8 s behind 16 KiB a second, or 60 s in all.",

@@ -134,7 +134,8 @@ class Sender:
     holds_repeats: why no two events of a sender with unsigned ids have equal bodies; then a known body under a new id
         waits for a person, unless the source says `repeats = "run"`
     runs_repeats: why such a sender's equal bodies may be two events, so that a repeat runs; without either it runs too
-    max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
+    max_body: bytes that a delivery may have at most: the sender's own limit, or little of a sender whose body is parsed
+        to find the signature
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.crypto.fetched_keys`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
     unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others

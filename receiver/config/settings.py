@@ -119,7 +119,10 @@ class _ReceiverTable(BaseModel):
         default="", description="where senders reach you, up to `/hooks/`; for senders that sign the URL"
     )
     max_body: int = Field(
-        default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes of a body; 413 beyond"
+        default=25 * 1024 * 1024,
+        ge=1024,
+        le=1 << 30,
+        description="bytes of a body, where neither the source nor its sender's module says so; 413 beyond",
     )
     keep_events: Annotated[_Span, AfterValidator(outlasts_retries)] = Field(
         default=timedelta(days=90), description="how long an id is known; longer than your senders retry"

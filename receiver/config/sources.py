@@ -27,6 +27,7 @@ _DECLARED = frozenset({"hmac", "signed", "jwt"})
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
 _URL = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?(\?[^#\s]*)?")
 TESTS = "HOOKONCE_TESTS"
+_LONGEST_TOLERANCE = timedelta(days=30)
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
@@ -57,6 +58,17 @@ class SourceTable(BaseModel):
         description="the whole URL that its sender posts to, where a proxy rewrites the path: signatures that cover "
         "a URL are verified with it (and with the request's query, where it has none); a reference, like a secret, "
         "where there are credentials in it",
+    )
+    max_body: int | None = Field(
+        default=None,
+        ge=1024,
+        le=100 << 20,
+        description="bytes of a delivery; 413 beyond; by default the sender's own largest, else as in `[receiver]`",
+    )
+    tolerance: Annotated[timedelta | None, BeforeValidator(parse_duration)] = Field(
+        default=None,
+        description="how old a signed time may be, if not as old as [the senders' page](../providers.md) says: for so "
+        "long whoever has captured a delivery can send it again, and it must be a known id by then",
     )
     unauthenticated: bool = Field(
         default=False, description="let anyone send; only where the sender proves nothing anyway"
@@ -163,6 +175,8 @@ class SourceReader:
             quota=self._table.quota,
             refuses_with=refuses_with,
             secret_names=names,
+            max_body=self._table.max_body,
+            tolerance=self._tolerance(provider),
             secret_notes=tuple(self._notes()),
             url=self._url(),
             url_reference=self._table.url if self._table.url and Reference.parse(self._table.url) else "",
@@ -175,6 +189,13 @@ class SourceReader:
                 written = (reference.written(self._environ) or "") if reference else ""
                 if reference and (note := surroundings(written)):
                     yield f"the secret in {reference.kind}:{reference.place} {note}"
+
+    def _tolerance(self, provider: Provider) -> timedelta | None:
+        if self._table.tolerance and provider.tolerance is None:
+            self._mistake(f"has tolerance, and {provider.name} signs no time; remove it")
+        if self._table.tolerance and self._table.tolerance > _LONGEST_TOLERANCE:
+            self._mistake("tolerance is longer than 30d; a delivery that old is one that somebody kept")
+        return self._table.tolerance
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:
         if self._table.quarantine and not self._table.keep_body:

@@ -21,6 +21,7 @@ from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets
 from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
 from hookonce.receiver.source import Source
 
+Check = Callable[[Delivery, Sequence[str], datetime], None]
 _UNREADABLE = frozenset({Reason.BAD_BODY, Reason.BAD_HEADER, Reason.MISSING_HEADER, Reason.TOO_LARGE})
 """Why a genuine delivery may be unreadable: larger than it is read, too, as far as the door took it."""
 MAX_COPIED_HEADERS = 64 * 1024 * 1024
@@ -104,8 +105,9 @@ class Verifier:
             missing = f"source '{source.name}' has no signing secret; set {source.secret_places}"
             raise Rejected(Reason.NO_SECRET, missing)
 
+        check = _within(source, partial(self._key_fetcher.call_with_keys, source, source.provider.verify))
+
         def verify(secrets: Sequence[str]) -> None:
-            check = partial(self._key_fetcher.call_with_keys, source, source.provider.verify)
             try:
                 check(delivery, secrets, now)
             except Rejected:
@@ -136,6 +138,34 @@ class Verifier:
             raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
         reach("delivery.parsed")
         return delivery, events
+
+
+def _within(source: Source, check: Check) -> Check:
+    """Return what verifies a delivery within the tolerance that the source says, which may be wider or narrower.
+
+    As of the time that was signed, a delivery is as old as it was for its sender; and as of later than now by what the
+    tolerance is narrower, it is older by that.
+    """
+    tolerance, usual = source.tolerance, source.provider.tolerance
+    if tolerance is None or usual is None:
+        return check
+    if tolerance < usual:
+
+        def narrow(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+            check(delivery, secrets, now)
+            check(delivery, secrets, now + (usual - tolerance))
+
+        return narrow
+
+    def wide(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+        try:
+            check(delivery, secrets, now)
+        except Rejected as error:
+            if error.reason is not Reason.STALE or error.age is None or error.age > tolerance:
+                raise
+            check(delivery, secrets, now - error.age)
+
+    return wide
 
 
 def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:

@@ -58,7 +58,10 @@ class DeliveryEndpoint:
     """Takes deliveries: a WSGI application of what is under `prefix`, and what answers where there is no WSGI."""
 
     def __init__(self, settings: Settings, intake: Intake, prefix: str = PREFIX) -> None:
-        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body), settings.max_body)
+        largest = max(
+            [settings.max_body, *(each.body_limit(settings.max_body) for each in settings.sources.values())]
+        )
+        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * largest), largest)
         self._sources = settings.sources
         self._max_body = settings.max_body
         self._intake = intake
@@ -95,7 +98,7 @@ class DeliveryEndpoint:
             return _refuse(None, error, began, close=True)
         try:
             _expect_method(source, request.method)
-            limit = min(self._max_body, source.provider.max_body or self._max_body)
+            limit = source.body_limit(self._max_body)
             body = await read_body(request, limit, reservation, may_be_compressed=True)
         except Overloaded as error:
             log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})

@@ -139,3 +139,12 @@ def test_source_that_signs_id_or_time_or_nothing_need_not(tmp_path, options):
 @for_each(declared)
 def test_declaration_is_one_that_a_source_may_have(each, tmp_path):
     load(tmp_path, "\n".join(each.lines), provider=each.said["source"]["provider"], secret="env:NONE?")
+
+
+def test_tolerance_of_a_sender_that_signs_no_time_is_a_mistake(tmp_path):
+    with pytest.raises(ConfigError, match="github signs no time; remove it"):
+        load(tmp_path, 'tolerance = "10m"', provider="github")
+    with pytest.raises(ConfigError, match="tolerance is longer than 30d"):
+        load(tmp_path, 'tolerance = "31d"')
+
+    assert source(tmp_path, 'tolerance = "10m"\nmax_body = 2048').tolerance == timedelta(minutes=10)

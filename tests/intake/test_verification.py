@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -6,6 +6,7 @@ from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake.verification import verify_and_find_secret
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.source import Source
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BODY = b'{"id": "evt_1", "type": "a"}'
@@ -90,3 +91,51 @@ def test_secret_whose_key_can_not_be_fetched_keeps_no_other_from_verifying():
             raise KeyUnavailable("no answer")
 
     assert verify_and_find_secret(verify, ("away", "here")) == 2
+
+
+SLOW, TOLERANT = timedelta(seconds=30), timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "age", "code"),
+    [
+        (TOLERANT, timedelta(hours=23), None),
+        (TOLERANT, timedelta(hours=25), "stale"),
+        (TOLERANT, timedelta(hours=-1), "stale"),
+        (SLOW, timedelta(seconds=20), None),
+        (SLOW, timedelta(seconds=40), "stale"),
+        (SLOW, timedelta(minutes=10), "stale"),
+        (None, timedelta(minutes=4), None),
+        (None, timedelta(minutes=6), "stale"),
+    ],
+)
+@pytest.mark.parametrize("name", ["stripe", "slack", "standard_webhooks"])
+def test_tolerance_of_a_source_counts_in_place_of_its_senders(receiver, name, tolerance, age, code):
+    provider = load(name)
+    secret = "whsec_" + "c2VjcmV0" * 4
+    receiver.add("a", provider, secret, tolerance=tolerance)
+
+    sent = provider.delivery(BODY, secret, receiver.now - age)
+
+    assert receiver.send("a", sent).json.get("code") == code
+
+
+def test_forged_delivery_is_as_forged_within_a_wide_tolerance(receiver):
+    receiver.add("stripe", load("stripe"), "new", tolerance=TOLERANT)
+
+    forged = load("stripe").delivery(BODY, "another", receiver.now - timedelta(hours=1))
+
+    assert receiver.send("stripe", forged).json["code"] == "bad_signature"
+
+
+@pytest.mark.parametrize(
+    ("name", "of_source", "limit"),
+    [
+        ("stripe", None, 25 << 20),
+        ("mandrill", None, 25 << 20),
+        ("postmark", None, 50 << 20),
+        ("stripe", 2000, 2000),
+    ],
+)
+def test_largest_body_is_the_sources_else_its_senders_else_the_receivers(name, of_source, limit):
+    assert Source("a", load(name), (), max_body=of_source).body_limit(25 << 20) == limit

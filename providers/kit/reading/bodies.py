@@ -12,7 +12,7 @@ tests/providers/test_cost_before_proof.py measures what they leave.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
@@ -24,6 +24,8 @@ _MAX_FIELDS: Final = 1000
 """As many fields as a form may have; the largest known genuine one (Twilio) has under a hundred."""
 _MAX_ODD_ESCAPES: Final = 20_000
 """As many `%` as a form may have in which one of them escapes nothing: such a form is decoded one by one."""
+_PIECE: Final = 1 << 18
+"""Bytes of a form that are decoded in one go: some 2 ms."""
 _MAX_COSTLY: Final = 100_000
 """As many lists and objects as JSON may have, or one every eight bytes; 15,000 events of six each have 90,000."""
 _BYTES_PER_COSTLY: Final = 8
@@ -250,16 +252,32 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         raise Rejected(Reason.BAD_BODY, "the body is not a form in percent-encoded UTF-8") from None
 
 
+def _pieces(escaped: bytes) -> Iterator[bytes]:
+    """Cut a text with escapes into pieces, each with whole ones."""
+    start = 0
+    while len(escaped) - start > _PIECE:
+        end = start + _PIECE
+        end -= next((n for n in (1, 2) if escaped[end - n : end - n + 1] == b"%"), 0)
+        yield escaped[start:end]
+        start = end
+    yield escaped[start:]
+
+
+def _bytes_of(piece: bytes) -> bytes:
+    return piece.replace(b"\\", b"\\\\").replace(b"%", b"\\x").decode("unicode_escape").encode("latin-1")
+
+
 def _unescaped(text: str, may_be_odd: bool) -> str:  # noqa: FBT001  called for each field
     r"""Decode `%41` as `urllib.parse.unquote` does, which takes 0.3 µs for each: a mail in Japanese is all escapes.
 
-    Python's own codec for `\x41` does it in one go, once the backslashes that are there stand for themselves.
+    Python's own codec for `\x41` does it in one go, once the backslashes that are there stand for themselves: of a long
+    text piece by piece, since nothing else runs meanwhile.
     """
     if "%" not in text:
         return text
-    raw = text.encode("utf-8", "surrogatepass").replace(b"\\", b"\\\\").replace(b"%", b"\\x")
+    raw = text.encode("utf-8", "surrogatepass")
     try:
-        return raw.decode("unicode_escape").encode("latin-1").decode()
+        return b"".join(map(_bytes_of, _pieces(raw))).decode()
     except UnicodeDecodeError as error:
         if error.encoding == "utf-8":
             raise

@@ -32,6 +32,7 @@ from hookonce.providers.kit.signing.verdict import SignOptions, made_id
 
 _BEARER: Final = "bearer "
 _MAX_AUDIENCES: Final = 100
+_MAX_AGE: Final = timedelta(days=3650)
 _MAX_TIME: Final = 1e12
 """Seconds beyond every calendar; what a token says may be an integer that no float can hold."""
 
@@ -276,7 +277,7 @@ class Jwt:
                 raise Rejected(Reason.BAD_HEADER, f"the token's {name} is not a time")
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:
-            raise Rejected(Reason.STALE, "the token is no longer valid")
+            raise Rejected(Reason.STALE, "the token is no longer valid", _age(now - times["exp"]))
         if self.longest:
             left = times["exp"] - now if times["exp"] is not None else 0
             age = now - times["iat"] if times["iat"] is not None and times["exp"] is None else 0
@@ -292,7 +293,12 @@ class Jwt:
             and times["iat"] is not None
             and abs(now - times["iat"]) > self.max_age.total_seconds()
         ):
-            raise Rejected(Reason.STALE, "the token was issued too long ago, or in the future")
+            said = "the token was issued too long ago, or in the future"
+            raise Rejected(Reason.STALE, said, _age(now - times["iat"]))
+
+
+def _age(seconds: float) -> timedelta | None:
+    return timedelta(seconds=seconds) if 0 <= seconds < _MAX_AGE.total_seconds() else None
 
 
 def _texts(value: object) -> list[str]:

@@ -11,6 +11,8 @@ Unit = Literal["s", "ms", "iso", "any"]
 UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "iso", "any")
 TOLERANCE: Final = timedelta(minutes=5)
 
+_LONGEST_AGE: Final = timedelta(days=3650)
+
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")
 _NUMBER: Final = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
 _ISO: Final = re.compile(
@@ -81,9 +83,9 @@ class Timestamp:
         side, limit = ("old", self.tolerance) if away > 0 else ("in the future", self.ahead)
         allowed = limit.total_seconds()
         if abs(away) > allowed:
-            raise Rejected(
-                Reason.STALE, f"the signed time is {abs(away):.0f} s {side}, {allowed:.0f} s are allowed"
-            )
+            said = f"the signed time is {abs(away):.0f} s {side}, {allowed:.0f} s are allowed"
+            is_of_this_age = 0 < away < _LONGEST_AGE.total_seconds()
+            raise Rejected(Reason.STALE, said, timedelta(seconds=away) if is_of_this_age else None)
 
     def write(self, now: datetime) -> str:
         """`now` (aware) as the sender would write it."""
