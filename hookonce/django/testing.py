@@ -15,6 +15,8 @@ from hookonce.django.worker import import_webhooks, require_fitting, transaction
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.server_urls import with_schema
+from hookonce.receiver.config.servers import ledger_schema
 
 _NOWHERE = {"NAME": "", "USER": "", "PASSWORD": "", "HOST": "", "PORT": ""}
 _OF_ITS_SERVER = {"pool", "service", "passfile"}
@@ -55,7 +57,7 @@ class DjangoWorker:
 def worker(alias: str, database_url: str) -> Iterator[DjangoWorker]:
     """Have Django's worker run handlers in a database as long as the block lasts. Raises `ConfigError`."""
     with _leading(alias, database_url):
-        yield DjangoWorker(alias, database_url)
+        yield DjangoWorker(alias, with_schema(database_url, ledger_schema()))
 
 
 def migrate(alias: str, database_url: str) -> None:
@@ -89,7 +91,7 @@ def _leading(alias: str, url: str) -> Iterator[BaseDatabaseWrapper]:
     connections.settings[alias] = {**before, **_NOWHERE, **entry, "OPTIONS": {**kept, **rest}}
     connections[alias] = made = connections.create_connection(alias)
     try:
-        require_shared(alias, url)
+        require_shared(alias, with_schema(url, ledger_schema()))
         yield made
     finally:
         connections[alias].close()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import psycopg
+from hookonce.receiver.ledger.database import connections
 
 _SHIFT = (
     "UPDATE hookonce.queue SET due_at = due_at - %(by)s, slot_at = slot_at - %(by)s",
@@ -39,7 +39,7 @@ class Clock:
         if span < timedelta():
             raise ValueError(f"{span} would go back; time can only pass")
         self._ahead += span
-        with psycopg.connect(self._database_url, autocommit=True) as connection, connection.transaction():
+        with connections.connect(self._database_url) as connection, connection.transaction():
             for statement in _SHIFT:
                 connection.execute(statement, {"by": span})
         self._moved()

@@ -23,6 +23,8 @@ from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
+from hookonce.receiver.config.server_urls import with_schema
+from hookonce.receiver.config.servers import ledger_schema
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.encryption import OFF
@@ -93,11 +95,12 @@ class Inbox:
         self._framework_worker = framework_worker
         self._is_by_framework = framework_worker is not None
         self._claimer: SingleSlot | None = None
-        self.clock = Clock(database_url, self._close_worker)  # it remembers until when nothing is due
+        ledger_url = with_schema(database_url, ledger_schema())
+        self.clock = Clock(ledger_url, self._close_worker)  # it remembers until when nothing is due
         self._sources: dict[str, Source] = {}
         configured = load_settings(need_secrets=False)
         self._settings = replace(
-            configured, database_url=database_url, redis_url=redis_url, sources=self._sources, keyring=OFF
+            configured, database_url=ledger_url, redis_url=redis_url, sources=self._sources, keyring=OFF
         )
         self._configured = configured
         self._registry: Registry | None = None
@@ -213,10 +216,9 @@ class Inbox:
 
     def number(self, source: str, event_id: str) -> int | None:
         """Return the ledger's id of an event, None if it has none."""
-        row = self.execute(
-            "SELECT id FROM hookonce.events WHERE source = %s AND event_id = %s", source, event_id
-        )
-        return int(row[0][0]) if row else None
+        query = "SELECT id FROM hookonce.events WHERE source = %s AND event_id = %s"
+        row = self._asked(lambda ledger: ledger.execute(query, [source, event_id]).fetchone())
+        return int(row[0]) if row else None
 
     def detail(self, delivered: Delivered) -> Detail:
         """Return everything that the ledger knows of an event. Raises: AssertionError if it has none."""
@@ -321,7 +323,7 @@ class Inbox:
 
     def _asked(self, what: Callable[[psycopg.Connection], _Result]) -> _Result:
         """Return what the ledger says."""
-        with connections.connect(self.database_url) as connection:
+        with connections.connect(self._settings.database_url) as connection:
             return what(connection)
 
     def _until_next(self, pause: timedelta) -> timedelta:

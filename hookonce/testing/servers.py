@@ -29,6 +29,8 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from hookonce.receiver.config.embedded_servers import Servers
+from hookonce.receiver.config.server_urls import with_schema
+from hookonce.receiver.config.servers import ledger_schema
 from hookonce.receiver.dev.embedded import EmbeddedError, Postgres, Valkey
 from hookonce.receiver.ledger.database import engines, migrate
 
@@ -100,7 +102,7 @@ def databases() -> Iterator[Databases]:
         made = Databases(servers, url)
         made._run(sql.SQL("CREATE DATABASE {}").format(_quoted(name)))  # noqa: SLF001  its own
         try:
-            migrate.upgrade(url)
+            migrate.upgrade(with_schema(url, ledger_schema()))
             yield made
         finally:
             made._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(_quoted(name)))  # noqa: SLF001

@@ -356,6 +356,16 @@ def run(place, warm, servers):
     return process.wait(DEADLINE), (place / "said").read_text()
 
 
+def test_ledger_of_the_tests_lies_in_the_schema_that_is_configured(tmp_path, warm, servers):
+    (tmp_path / "hookonce.toml").write_text('[receiver]\nschema = "inbox"\n')
+    (tmp_path / "conftest.py").write_text(SET_UP.format(example=str(EXAMPLES / "django")))
+    (tmp_path / "test_it.py").write_text(NEEDS + OF_STEPS)
+
+    code, said = run(tmp_path, warm, servers)
+
+    assert code == 0, said
+
+
 def test_handlers_that_hookonce_toml_names_are_those_of_every_inbox(
     tmp_path, monkeypatch, database_url, redis_url
 ):

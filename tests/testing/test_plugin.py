@@ -45,6 +45,24 @@ def test_first(inbox):
 def test_second(inbox):
     ignored(inbox.deliver("stripe", "invoice.paid"))
 """
+OTHER_SCHEMA = """
+from sqlalchemy import select
+from hookonce import RetryLater, on
+from hookonce.ledger import event_states
+
+def test_own_sql_finds_the_ledger(inbox):
+    @on("stripe", "invoice.paid", name="of the test")
+    def handle(event, tx):
+        if event.attempt == 1 and not seen:
+            seen.append(tx.scalar(select(event_states.c.status)))
+            raise RetryLater(60)
+    seen = []
+    paid = inbox.deliver("stripe", "invoice.paid")
+    inbox.clock.advance(61)
+    inbox.work()
+    assert (seen, paid.detail.event.status) == (["running"], "done")
+    assert inbox.execute("SELECT status FROM inbox.event_states") == [("done",)]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +119,15 @@ def test_handlers_of_one_test_are_not_those_of_the_next_and_servers_may_be_given
     _, said = run(tmp_path, HANDLES, start=warm.start, **given)
 
     assert "2 passed" in said, said
+
+
+def test_ledger_of_the_tests_lies_in_the_schema_that_is_configured(tmp_path, warm, servers):
+    given = {"HOOKONCE_TEST_DATABASE_URL": servers.database_url, "HOOKONCE_TEST_REDIS_URL": servers.redis_url}
+    (tmp_path / "hookonce.toml").write_text('[receiver]\nschema = "inbox"\n')
+
+    _, said = run(tmp_path, OTHER_SCHEMA, start=warm.start, **given)
+
+    assert "1 passed" in said, said
 
 
 def test_one_server_that_is_given_is_a_mistake(tmp_path, warm):
