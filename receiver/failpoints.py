@@ -81,7 +81,7 @@ class _Counter:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-_counter: _Counter | None = None
+counter: _Counter | None = None
 
 
 def arm(fatal: int, log: str) -> None:
@@ -89,22 +89,22 @@ def arm(fatal: int, log: str) -> None:
 
     For tests that fork their processes; others set the environment.
     """
-    global _counter  # noqa: PLW0603  the process has one count
-    _counter = _Counter(fatal, log)
+    global counter  # noqa: PLW0603  the process has one count
+    counter = _Counter(fatal, log)
 
 
 def arm_at(name: str, log: str, nth: int = 1) -> None:
     """Die when this place is reached for the n-th time; as `arm` otherwise. Raises: LookupError for no such place."""
     if name not in _PLACES:
         raise LookupError(f"no failpoint is called '{name}'; there are {', '.join(_PLACES)}")
-    global _counter  # noqa: PLW0603  the process has one count
-    _counter = _Counter(nth, log, name)
+    global counter  # noqa: PLW0603  the process has one count
+    counter = _Counter(nth, log, name)
 
 
 def reach(name: str) -> None:
     """Note that the process is at this place; outside tests nothing happens."""
-    if _counter is not None:
-        _counter(name)
+    if counter is not None:
+        counter(name)
 
 
 if "HOOKONCE_FAILPOINT" in os.environ:

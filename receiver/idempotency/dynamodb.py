@@ -83,7 +83,7 @@ class DynamoStore:
     max_result = MAX_RESULT
 
     def __init__(self, client: Any, table: str) -> None:  # noqa: ANN401  boto3 has no types
-        self._client = client
+        self.client = client
         self._table = table
         self._sample: _Sample | None = None
 
@@ -270,7 +270,7 @@ class DynamoStore:
     def _ask(self, operation: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401  boto3's
         asked = time.monotonic()
         try:
-            answer: dict[str, Any] = getattr(self._client, operation)(**parameters)
+            answer: dict[str, Any] = getattr(self.client, operation)(**parameters)
         except ClientError as error:
             self._read_clock(error.response, asked)
             if error.response["Error"]["Code"] == _LOST_RACE:

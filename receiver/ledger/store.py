@@ -224,16 +224,17 @@ async def store_in(
     `CONFLICT`: the row stays as it is, the other body is kept in `conflicts`.
     """
     events = {event.key: event for event in batch}
-    answers = await _insert(connection, events, waits)
+    answers = await insert(connection, events, waits)
     if len(answers) < len(events):
         known = [event for key, event in events.items() if key not in answers]
         answers |= await waits.ask_server(_compare, connection, known)
     return answers
 
 
-async def _insert(
+async def insert(
     connection: psycopg.Connection, events: Mapping[Key, NewEvent], waits: Waits
 ) -> dict[Key, Stored]:
+    """Insert the events that are new, with bodies and rows of the queue; return what each of those is stored as."""
     batch = list(events.values())
     try:
         rows = await _rows(connection, batch, waits)

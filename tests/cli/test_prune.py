@@ -58,14 +58,14 @@ def test_prune_deletes_what_has_ended_and_outlived_its_horizon(hookonce, stored,
 @pytest.mark.usefixtures("inbox")
 def test_prune_spares_an_event_that_is_replayed_while_it_looks(aged, left, ledger, monkeypatch):
     number = aged("replayed", "done")
-    delete = retention._delete  # noqa: SLF001
+    delete = retention.delete_events
     horizons = retention.Retention.of(load_settings(need_secrets=False))._replace(bodies=timedelta(days=200))
 
     def delete_after_the_replay(connection, ids):
         list(events.replay(ledger, [number], "a person", again=True))
         return delete(connection, ids)
 
-    monkeypatch.setattr(retention, "_delete", delete_after_the_replay)
+    monkeypatch.setattr(retention, "delete_events", delete_after_the_replay)
     list(retention.RetentionPass(horizons).steps(ledger))
 
     assert left()[0] == [number]

@@ -54,8 +54,8 @@ def test_takeover_whose_reply_was_lost_is_ours_when_boto_asks_again(place, monke
     begin(place.open())
     place.age(KEY, AFTER_LEASE)
     store = place.open()
-    put = store._client.put_item  # noqa: SLF001
-    monkeypatch.setattr(store._client, "put_item", lambda **asked: (put(**asked), put(**asked))[1])  # noqa: SLF001
+    put = store.client.put_item
+    monkeypatch.setattr(store.client, "put_item", lambda **asked: (put(**asked), put(**asked))[1])
 
     claim = begin(store)
 

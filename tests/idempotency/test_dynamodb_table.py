@@ -71,7 +71,7 @@ def losing_answers(endpoint, lost, instead=None, first=None):
 @contextmanager
 def opened(endpoint, table):
     store = open_dynamo(endpoint, table)
-    with closing(store._client):  # noqa: SLF001
+    with closing(store.client):
         yield store
 
 
@@ -80,7 +80,7 @@ def test_table_is_made_though_the_answer_was_lost_and_boto_asked_again(dynamo_en
         store.create_table()
 
         assert seen.count("CreateTable") == 2
-        said = store._client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]  # noqa: SLF001
+        said = store.client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
         assert (said["TimeToLiveStatus"], said["AttributeName"]) == ("ENABLED", "ttl")
 
 
@@ -116,7 +116,7 @@ def test_table_with_other_keys_is_named_with_what_was_expected(dynamo_endpoint, 
     for number, (found, keys) in enumerate(others.items()):
         name = f"{table}-{number}"
         with opened(dynamo_endpoint, name) as store:
-            store._client.create_table(  # noqa: SLF001
+            store.client.create_table(
                 TableName=name,
                 BillingMode="PAY_PER_REQUEST",
                 AttributeDefinitions=[{"AttributeName": key, "AttributeType": kind} for key, kind, _ in keys],
@@ -139,7 +139,7 @@ def test_table_with_another_ttl_attribute_is_refused(dynamo_endpoint, table):
     }
     between = losing_answers(dynamo_endpoint, {}, {"UpdateTimeToLive": (400, enabled)})
     with between as (address, _), opened(address, table) as store:
-        dynamo = store._client  # noqa: SLF001
+        dynamo = store.client
         dynamo.create_table(
             TableName=table,
             BillingMode="PAY_PER_REQUEST",

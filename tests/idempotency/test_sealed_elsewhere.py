@@ -47,7 +47,7 @@ def in_dynamo(endpoint):
     place = OnDynamo(endpoint)
 
     def rewrite(key, **fields):
-        dynamo = open_dynamo(endpoint, place.table)._client  # noqa: SLF001
+        dynamo = open_dynamo(endpoint, place.table).client
         item = dynamo.get_item(TableName=place.table, Key={"key": {"S": key.digest}})["Item"]
         kinds = {"status": "N", "fingerprint": "B", "body": "B"}
         item |= {name: {kinds.get(name, "S"): value} for name, value in fields.items()}

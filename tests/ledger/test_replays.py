@@ -240,7 +240,7 @@ def test_replay_finds_nothing_of_what_is_pruned_meanwhile(connection, other, put
         return thread
 
     with beside(other, start, waits=True):
-        assert retention._delete(other, [number]) == 1  # noqa: SLF001
+        assert retention.delete_events(other, [number]) == 1
 
     assert outcomes == [[]]
     for table in ("events", "runs", "queue"):
@@ -252,9 +252,9 @@ def test_retention_passes_by_what_is_replayed_meanwhile(connection, other, put):
 
     with other.transaction():
         list(replay(other, [number], "a test", again=True))
-        assert retention._delete(connection, [number]) == 0  # noqa: SLF001
+        assert retention.delete_events(connection, [number]) == 0
 
-    assert retention._delete(connection, [number]) == 0  # noqa: SLF001
+    assert retention.delete_events(connection, [number]) == 0
     assert runs(connection, number) == [("a", "waiting", 2)]
 
 
@@ -327,7 +327,7 @@ def test_replays_ends_and_retention_at_once_lose_and_double_nothing(connection, 
         repeat(lambda own: list(replay(own, numbers[::-1], "two"))),
         repeat(ends),
         repeat(ends),
-        repeat(lambda own: retention._delete(own, numbers[:3])),  # noqa: SLF001
+        repeat(lambda own: retention.delete_events(own, numbers[:3])),
     ]
     for thread in threads:
         thread.start()

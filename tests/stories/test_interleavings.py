@@ -160,7 +160,7 @@ def marked_behind_the_takeover(ledger):
             return "lost"
         return "committed"
 
-    ledger.monkeypatch.setattr(failpoints, "_counter", pause)
+    ledger.monkeypatch.setattr(failpoints, "counter", pause)
     with ThreadPoolExecutor(2) as pool:
         taken = pool.submit(ledger.take_over)
         assert is_reached.wait(SECONDS)
@@ -202,7 +202,7 @@ def replayed_before_it_is_pruned(ledger):
             return super().execute(query, *args, **options)
 
     with Late.connect(ledger.url, autocommit=True) as pruning:
-        retention._delete(pruning, ids)  # noqa: SLF001  of a pass over the ledger
+        retention.delete_events(pruning, ids)
 
     assert ledger.sql.execute("SELECT id FROM hookonce.events").fetchall() == [(ids[0],)]
     assert ledger.sql.execute("SELECT event FROM hookonce.queue").fetchall() == [(ids[0],)]
@@ -255,7 +255,7 @@ def test_run_that_the_ledger_was_away_for_is_settled_before_another_is_begun(inb
             away.pop(0)
             inbox.connection.execute(END_WORKERS)
 
-    monkeypatch.setattr(failpoints, "_counter", leave)
+    monkeypatch.setattr(failpoints, "counter", leave)
     with mistakes.made(mistake) if mistake else nullcontext():
         for _ in range(2):
             inbox.work()

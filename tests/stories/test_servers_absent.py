@@ -99,11 +99,11 @@ def strike_at(k, app, inbox, client, befall, monkeypatch):
             befall(client)
 
     message = stripe(f"evt_{k}")
-    monkeypatch.setattr(failpoints, "_counter", step)
+    monkeypatch.setattr(failpoints, "counter", step)
     answers = [post(app, message), post(app, message.again())]
     inbox.work()
     answers.append(post(app, message.again()))
-    monkeypatch.setattr(failpoints, "_counter", None)
+    monkeypatch.setattr(failpoints, "counter", None)
     client.config_set("maxmemory", 0)
     inbox.work()
     assert answers == [(200, "accepted"), (200, "duplicate"), (200, "duplicate")]

@@ -240,7 +240,7 @@ class RetentionPass:
         while rows := connection.execute(_PAGE, asked | {"last": last}).fetchall():
             ids = [number for number, may_go, _ in rows if may_go]
             first, last = first or rows[0][0], rows[-1][0]
-            self.done.events += len(ids) if self.dry_run else _delete(connection, ids)
+            self.done.events += len(ids) if self.dry_run else delete_events(connection, ids)
             is_for_ever = is_for_ever and all(never for _, _, never in rows)
             self.begin = last if is_for_ever else self.begin
             yield Step(last - first + 1, end - first)
@@ -270,7 +270,8 @@ def _drop_unkept(connection: psycopg.Connection, sources: Sequence[str], before:
         connection.execute(_DROP_UNKEPT, [[row[0] for row in locked]])
 
 
-def _delete(connection: psycopg.Connection, ids: list[int]) -> int:
+def delete_events(connection: psycopg.Connection, ids: list[int]) -> int:
+    """Delete those of the events that nothing holds and that have no row in the queue; return their number."""
     if not ids:
         return 0
     with connection.transaction():

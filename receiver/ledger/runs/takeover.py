@@ -185,16 +185,17 @@ def _take_over(
     for _ in range(_TRIES):
         try:
             with connection.transaction():
-                return _settled(connection, claim, how, is_dead=is_dead)
+                return settle_claim(connection, claim, how, is_dead=is_dead)
         except psycopg.errors.LockNotAvailable:
             marks.end_holders(connection, claim.keys)
     with connection.transaction():
-        return _settled(connection, claim, how, is_dead=is_dead, skips_locked=True)
+        return settle_claim(connection, claim, how, is_dead=is_dead, skips_locked=True)
 
 
-def _settled(
+def settle_claim(
     connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool, skips_locked: bool = False
 ) -> Sequence[RunStatus]:
+    """Lock a claim and settle the runs that are left of it; return their statuses, none if another has it."""
     if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
         return ()
     values = [claim.events, claim.places, claim.token]
@@ -205,7 +206,7 @@ def _settled(
     left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
     # In the next statement: what the lock was waited for is seen by now.
     marked = {Place(*row) for row in connection.execute(_MARKED, [claim.token])}
-    buried = _settle(connection, claim, _Left(left, locked, marked), how)
+    buried = settle_rows(connection, claim, _Left(left, locked, marked), how)
     held = [
         row for row in claim.rows if row in {each.place for each in left} - {each.place for each in locked}
     ]
@@ -221,7 +222,7 @@ def _settled(
     return [RunStatus.DEAD] * buried + [RunStatus.WAITING] * (len(left) - buried)
 
 
-def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> int:
+def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> int:
     """Say what becomes of each locked row of a claim; which may have been started is told before any is buried.
 
     Return how many are dead.

@@ -226,7 +226,7 @@ def takes_over_by_marks_that_were_read_before_the_lock():
         said = read
         return right(connection, claim, *of_settle, **named)
 
-    right = replace(takeover, "_settled", settle)
+    right = replace(takeover, "settle_claim", settle)
 
 
 PLANTED = [

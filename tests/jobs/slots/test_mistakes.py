@@ -84,21 +84,21 @@ def suspects_nobody(patch):
 
 
 def charges_all_that_were_under_way(patch):
-    right = takeover._settle  # noqa: SLF001
+    right = takeover.settle_rows
 
     def settle(connection, claim, left, how):
         return right(connection, claim._replace(is_alone=True, is_started=True), left, how)
 
-    patch.setattr(takeover, "_settle", settle)
+    patch.setattr(takeover, "settle_rows", settle)
 
 
 def charges_no_suspect(patch):
-    right = takeover._settle  # noqa: SLF001
+    right = takeover.settle_rows
 
     def settle(connection, claim, left, how):
         return right(connection, claim._replace(is_alone=False), left, how)
 
-    patch.setattr(takeover, "_settle", settle)
+    patch.setattr(takeover, "settle_rows", settle)
 
 
 def runs_suspects_beside_others(patch):

@@ -76,7 +76,7 @@ def keeps_the_body_in_a_second_transaction():
                 connection.execute(KEEP, content)
         return stored
 
-    right = replace(store, "_insert", insert)
+    right = replace(store, "insert", insert)
 
 
 KEEP = """
@@ -96,7 +96,7 @@ def puts_into_the_queue_in_a_second_transaction():
                 connection.execute(QUEUE, [stored[event.key].id])
         return stored
 
-    right = replace(store, "_insert", insert)
+    right = replace(store, "insert", insert)
 
 
 def leave_out(beginning, what_follows):

@@ -23,7 +23,7 @@ def looks_for_marks_in_the_statement_that_locks():
         connection.execute(BY_ONE_SNAPSHOT)
         return right(connection, *args, **options)
 
-    right = replace(takeover, "_settled", settled)
+    right = replace(takeover, "settle_claim", settled)
 
 
 def takes_a_part_of_a_claim():
@@ -41,7 +41,7 @@ def buries_before_it_ranks():
             buried += right(connection, claim._replace(events=events, places=places), left, how)
         return buried
 
-    right = replace(takeover, "_settle", settle)
+    right = replace(takeover, "settle_rows", settle)
 
 
 def marks_without_the_lock():

@@ -124,7 +124,7 @@ def settle_as(*, is_alone):
     def settle(connection, claim, left, how):
         return right(connection, claim._replace(is_alone=is_alone, is_started=is_alone), left, how)
 
-    right = replace(takeover, "_settle", settle)
+    right = replace(takeover, "settle_rows", settle)
 
 
 def charges_all_that_were_under_way():
@@ -137,7 +137,7 @@ def charges_all_that_were_under_way():
             )
             right(connection, those, left, how)
 
-    right = replace(takeover, "_settle", settle)
+    right = replace(takeover, "settle_rows", settle)
 
 
 def takes_over_without_asking_for_marks():

@@ -119,14 +119,14 @@ class OnDynamo:
 
     def item(self, key):
         """Return what the service holds."""
-        with contextlib.closing(open_dynamo(self._endpoint, self.table)._client) as dynamo:  # noqa: SLF001
+        with contextlib.closing(open_dynamo(self._endpoint, self.table).client) as dynamo:
             found = dynamo.get_item(TableName=self.table, Key={"key": {"S": key.digest}})["Item"]
             ttl = dynamo.describe_time_to_live(TableName=self.table)["TimeToLiveDescription"]["AttributeName"]
             return found | {"ttl": found[ttl]}
 
     def age(self, key, span):
         update = "SET lease_until = lease_until - :span, expires_at = expires_at - :span"
-        with contextlib.closing(open_dynamo(self._endpoint, self.table)._client) as dynamo:  # noqa: SLF001
+        with contextlib.closing(open_dynamo(self._endpoint, self.table).client) as dynamo:
             dynamo.update_item(
                 TableName=self.table,
                 Key={"key": {"S": key.digest}},
@@ -135,7 +135,7 @@ class OnDynamo:
             )
 
     def lose(self, key):
-        with contextlib.closing(open_dynamo(self._endpoint, self.table)._client) as dynamo:  # noqa: SLF001
+        with contextlib.closing(open_dynamo(self._endpoint, self.table).client) as dynamo:
             dynamo.delete_item(TableName=self.table, Key={"key": {"S": key.digest}})
 
     def without_table(self):
@@ -146,7 +146,7 @@ class OnDynamo:
 
     def close(self):
         for store in self._stores:
-            store._client.close()  # noqa: SLF001
+            store.client.close()
 
 
 def open_dynamo(endpoint, table):
