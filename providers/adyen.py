@@ -111,6 +111,7 @@ def _message(item: Any) -> bytes:  # noqa: ANN401  whatever Adyen sent
 
 
 sender = kit.Sender(
+    proof=("$.notificationItems[*].NotificationRequestItem.additionalData.hmacSignature",),
     scheme=scheme,
     id_is_signed=True,
     body_is_unsigned=True,

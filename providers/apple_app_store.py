@@ -98,6 +98,7 @@ def configure(given: kit.Options) -> kit.Configured:
         sign=kit.signature_in_body.sign,
         events=events,
         sender=kit.Sender(
+            proof=("$.signedPayload",),
             id_is_signed=True,
             body_is_unsigned=False,
             signed_in_parts=True,

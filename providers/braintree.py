@@ -70,6 +70,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 
 sign = kit.headers_of(deliver)
 sender = kit.Sender(
+    proof=("$.bt_signature",),
     scheme=scheme,
     id_is_signed=True,
     body_is_unsigned=False,

@@ -53,6 +53,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 
 
 sender = kit.Sender(
+    proof=_header.proof + _query.proof,
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon="whoever sends decides",

@@ -86,6 +86,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 
 sign = kit.headers_of(deliver)
 sender = kit.Sender(
+    proof=("$.event.event_hash", "$.json.event.event_hash"),
     scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,

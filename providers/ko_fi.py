@@ -63,6 +63,7 @@ def sample(event_id: str, kind: str) -> bytes:
 
 
 sender = kit.Sender(
+    proof=(f"$.data.{_TOKEN}",),
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon="not known: no page of the sender's that says it was at hand",

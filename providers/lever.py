@@ -55,6 +55,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 
 
 sender = kit.Sender(
+    proof=("$.signature", "$.token"),
     scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,

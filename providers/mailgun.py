@@ -68,6 +68,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 
 sign = kit.headers_of(deliver)
 sender = kit.Sender(
+    proof=("$.signature", "$.parent-signature", "$.token"),
     scheme=scheme,
     id_is_signed=False,
     body_is_unsigned=True,

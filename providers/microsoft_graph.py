@@ -74,6 +74,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 
 
 sender = kit.Sender(
+    proof=("$.value[*].clientState", "$.validationTokens[*]"),
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=kit.days(1),

@@ -88,6 +88,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 
 
 sender = kit.Sender(
+    proof=("$.signature_key",),
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_message,

@@ -66,6 +66,7 @@ def sample(event_id: str, kind: str) -> bytes:
 
 
 sender = kit.Sender(
+    proof=(f"$.{_SIGNATURE}",),
     id_is_signed=True,
     body_is_unsigned=False,
     signed_in_parts=True,

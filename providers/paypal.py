@@ -84,6 +84,7 @@ def sign(body: bytes, secret: str, now: datetime, **_: Unpack[kit.SignOptions]) 
 
 
 sender = kit.Sender(
+    proof=("header:paypal-transmission-sig",),
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_signed,

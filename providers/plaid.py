@@ -90,6 +90,7 @@ def configure(given: kit.Options) -> kit.Configured:
         sign=kit.signer(scheme.sign),
         events=events,
         sender=kit.Sender(
+            proof=scheme.proof,
             id_is_signed=True,
             body_is_unsigned=False,
             retry_horizon=kit.days(1),

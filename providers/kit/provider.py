@@ -125,6 +125,8 @@ def _derived(source: object, module: object) -> dict[str, Any]:
         made["tolerance"] = getattr(scheme, "tolerance", None)
     if not sender.credentials and isinstance(scheme, Token) and scheme.header:
         made["credentials"] = (scheme.header,)
+    tokens = (f"header:{name}" for name in made["credentials"])
+    made["proof"] = (*sender.proof, *getattr(scheme, "proof", ()), *tokens)
     return made | {"key_algorithm": getattr(scheme, "key_algorithm", None)}
 
 

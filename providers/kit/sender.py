@@ -68,7 +68,7 @@ Accepted = Callable[[Delivery], Reply | None]
 
 
 class Scheme(Protocol):
-    """A way to sign. A scheme that knows them has `tolerance`, `identity` and `deliver` besides, as in `Sender`."""
+    """A way to sign. As in `Sender`, one that knows them has `tolerance`, `identity`, `proof` and `deliver`."""
 
     @property
     def signs_body(self) -> bool | None:
@@ -139,6 +139,8 @@ class Sender:
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.crypto.fetched_keys`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
     unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
+    proof: where signatures and tokens stand besides the scheme's, which are shown to nobody: `header:name`,
+        `query:name`, `$.path` of the body, `$` for all of it
     credentials: headers whose value is a secret, not a signature, in lower case; that of a `Token` is known
     check_secret: raises ValueError with what a right secret looks like
     handshake: answers a probe of the URL, None for anything else
@@ -175,6 +177,7 @@ class Sender:
     fetches: tuple[str, ...] = ()
     needs_secret: bool = True
     unauthenticated: bool = False
+    proof: tuple[str, ...] = ()
     credentials: tuple[str, ...] = ()
     check_secret: Callable[[str], None] | None = None
     handshake: Handshake | None = None
@@ -193,7 +196,7 @@ class Sender:
         return next((status for status in (TOO_MANY, UNAVAILABLE) if status in self.retries_on), None)
 
     def __post_init__(self) -> None:
-        for name in ("volatile", "methods", "fetches", "credentials"):
+        for name in ("volatile", "methods", "fetches", "proof", "credentials"):
             if isinstance(getattr(self, name), str):
                 msg = f"{name} is a text, expected a tuple of texts; did you forget a comma?"
                 raise ValueError(msg)  # noqa: TRY004  as every declaration that can't mean anything

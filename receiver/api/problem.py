@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hookonce.receiver.desk.models import ResponseModel
-from hookonce.receiver.desk.refusals import Conflict, Invalid, NotFound, Refused, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Forbidden, Invalid, NotFound, Refused, Unavailable
 from hookonce.receiver.web import problem_details
 
 CODES = {
@@ -77,13 +77,22 @@ class Problem(Exception):  # noqa: N818  an answer
         return problem_details.document(self.status, self.code, **more)
 
 
-_STATUSES: Mapping[type[Refused], int] = {NotFound: 404, Conflict: 409, Invalid: 422, Unavailable: 503}
+_STATUSES: Mapping[type[Refused], int] = {
+    NotFound: 404,
+    Conflict: 409,
+    Invalid: 422,
+    Unavailable: 503,
+    Forbidden: 403,
+}
 
 
 def of_refusal(refused: Refused) -> Problem:
     """Return what a refusal of the desk is answered with."""
     status = next(status for kind, status in _STATUSES.items() if isinstance(refused, kind))
-    return Problem(status, str(refused), code=refused.code)
+    headers = {}
+    if isinstance(refused, Forbidden):
+        headers["WWW-Authenticate"] = f'{BEARER}, error="insufficient_scope", scope="{refused.scope}"'
+    return Problem(status, str(refused), code=refused.code, headers=headers)
 
 
 def unauthorized(detail: str, error: str = "") -> Problem:

@@ -75,11 +75,12 @@ class Server:
             if presented not in self._proven:
                 doubt.enter_context(_admission(self._strangers))
             with _admission(self._turns), self._ledger(operation) as connection:
-                token = self._authorized(connection, presented, operation)
+                token = self._known(connection, presented)
                 doubt.close()
                 self._count(token)
                 desk = Desk(self._settings, connection, f"{token.name} (token)", token, self._intake)
                 try:
+                    desk.require(operation.action.scope)  # before its body is read
                     answer = _serve_operation(
                         operation, desk, _Request(token, self._intake, environ, path, body)
                     )
@@ -123,21 +124,12 @@ class Server:
             log.warning("the API could not use the ledger: %s", type(error).__name__)
             raise Problem(503, "PostgreSQL does not answer, or not in time") from None
 
-    def _authorized(self, connection: psycopg.Connection, presented: bytes, operation: Operation) -> Token:
+    def _known(self, connection: psycopg.Connection, presented: bytes) -> Token:
         token = api_tokens.find(connection, presented)
         if token is None:
             self._proven.discard(presented)
             raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
         self._proven.add(presented)
-        if operation.action.scope and not token.allows(operation.action.scope):
-            challenge = (
-                f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.action.scope}"'
-            )
-            raise Problem(
-                403,
-                f"the token '{token.name}' lacks the scope {operation.action.scope}",
-                headers={"WWW-Authenticate": challenge},
-            )
         return token
 
 

@@ -1,6 +1,7 @@
 """What all pages share: the blueprint, who may see it, its headers, and what a failure looks like.
 
-Nothing is shown without a session, and nothing is changed without the session's form token. The policy allows no
+Nothing is shown without a session, nothing beyond what the scopes of its token allow, and nothing is changed without
+the session's form token. The policy allows no
 script and no style but our files: what a sender wrote into a field stays text, whatever we get wrong.
 """
 
@@ -32,10 +33,11 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard.sessions import Session, Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Forbidden, NotFound, Refused, Unavailable
 from hookonce.receiver.desk.registry import Action, Answer, Desk, Octets
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import dashboard_sessions
+from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
@@ -67,9 +69,20 @@ _REFUSED: Mapping[type[Refused], tuple[int, str]] = {
     NotFound: (404, "There is no such thing"),
     Conflict: (409, "That can't be done now"),
     Unavailable: (503, "Something is missing here"),
+    Forbidden: (403, "This session may not do that"),
     Refused: (400, "That can't be read"),
 }
 _OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
+_NEEDS: Mapping[str, Scope] = {
+    **dict.fromkeys(
+        ("replay", "replay_chosen", "decide", "bulk_start", "bulk_stop", "bulk_go_on", "mark"), Scope.REPLAY
+    ),
+    **dict.fromkeys(
+        ("send_again", "send_edited", "edit", "send_test_event", "test_alert", "reverify", "pause", "resume"),
+        Scope.ADMIN,
+    ),
+}
+"""What a page needs, beside what its actions do; any other needs `read`."""
 
 admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
 
@@ -98,7 +111,9 @@ class DashboardContext:
             raise LedgerUnavailable("too many pages are being looked at; try again")
         try:
             with connections.connect(self.settings.database_url, statement=STATEMENT_TIMEOUT) as connection:
-                if "session" in g and dashboard_sessions.has_ended(connection, current().id):
+                if "session" in g and dashboard_sessions.has_ended(
+                    connection, current().id, current().token_id
+                ):
                     raise SignedOut
                 yield connection
         finally:
@@ -108,7 +123,7 @@ class DashboardContext:
     def desk(self) -> Iterator[Desk]:
         """Ask the desk on a connection of `ledger`, for who makes this request; workers hear of what is due."""
         with self.ledger() as connection:
-            desk = Desk(self.settings, connection, actor(), intake=self.intake)
+            desk = Desk(self.settings, connection, actor(), current().token, self.intake)
             yield desk
         if desk.notifies_workers:
             notify(self.settings.redis_url)
@@ -148,6 +163,12 @@ def current() -> Session:
     return session
 
 
+def may(page: str) -> bool:
+    """Whether the session may open a page, or send its form: what it may not is not offered, and refused."""
+    scope = _NEEDS.get(page, Scope.READ)
+    return page in {"leave", "operations", "operation", "operate"} or current().token.allows(scope)
+
+
 def is_fragment() -> bool:
     """Whether a page asks for a part of itself."""
     return "HX-Request" in request.headers
@@ -163,6 +184,8 @@ def _guard() -> Response | None:
         _read_form()
     if request.endpoint in _OPEN:
         return None
+    if not may(str(request.endpoint).removeprefix("admin.")):
+        abort(403, "The token of this session lacks the scope for that.")
     if request.method == "POST" and not context().sessions.is_form_token(
         g.session, request.form.get(FORM_TOKEN, "")
     ):
@@ -210,6 +233,7 @@ def _for_every_page() -> dict[str, Any]:
         "session": session,
         "form_token": context().sessions.form_token(session) if session else "",
         "here": request.endpoint or "",
+        "may": may,
     }
 
 

@@ -16,12 +16,13 @@ from typing import Any
 import psycopg
 from flask import Response, make_response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import SPANS, STATUSES, EventForm, read_event_form
 from hookonce.receiver.dashboard.event_selection import said_of
-from hookonce.receiver.desk.filters import hint
-from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries import body_search, choices, run_outcomes
+from hookonce.receiver.desk import content
+from hookonce.receiver.desk.filters import allowed, hint
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.ledger.queries import choices, run_outcomes
 from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.events import EventRow
@@ -57,8 +58,9 @@ def events() -> Response:
     now = datetime.now(UTC)
     form = read_event_form(request.args, now)
     began = time.monotonic()
-    with context().ledger() as connection:
-        listing = _listing(connection, form)
+    with context().desk() as here:
+        connection = here.connection
+        listing = _listing(here, form)
         took = time.monotonic() - began
         seen = _digest(listing.rows)
         if is_fragment() and seen == request.args.get("seen"):
@@ -83,37 +85,30 @@ def events() -> Response:
     return make_response(html)
 
 
-def _listing(connection: psycopg.Connection, form: EventForm) -> Listing:
+def _listing(here: Desk, form: EventForm) -> Listing:
     before, after = (request.args.get(name, 0, int) or None for name in ("before", "after"))
     budget = GOING_ON if "on" in request.args else FIRST_LOOK
+    connection, wanted = here.connection, allowed(here, form.wanted)
     if form.needle is not None:
-        listing = _searched(connection, form, before, budget)
+        listing = _searched(here, form, before, budget)
     elif after:
-        rows = event_queries.oldest_after(connection, form.wanted, PAGE_SIZE + 1, after, budget)
+        rows = event_queries.oldest_after(connection, wanted, PAGE_SIZE + 1, after, budget)
         listing = Listing(rows[-PAGE_SIZE:], has_newer=len(rows) > PAGE_SIZE)
         listing.next = listing.rows[-1].id if listing.rows else after + 1
     else:
-        page = event_queries.newest(connection, form.wanted, PAGE_SIZE + 1, before, budget)
+        page = event_queries.newest(connection, wanted, PAGE_SIZE + 1, before, budget)
         listing = Listing(
             page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None
         )
         listing.next = page.rows[PAGE_SIZE - 1].id if len(page.rows) > PAGE_SIZE else None
-    listing.outcomes = run_outcomes.outcomes(connection, [row.id for row in listing.rows])
+    listing.outcomes = content.outcomes_of(here, [row.id for row in listing.rows])
     return listing
 
 
-def _searched(
-    connection: psycopg.Connection, form: EventForm, before: int | None, budget: timedelta
-) -> Listing:
+def _searched(here: Desk, form: EventForm, before: int | None, budget: timedelta) -> Listing:
     if not form.needle or form.mistakes:
         return Listing(())
-    keyring = context().settings.keyring
-    found = body_search.search(
-        connection, keyring, form.wanted, form.needle, limit=PAGE_SIZE, before=before, budget=budget
-    )
-    if found.sealed:  # whatever the request says of where it goes on
-        place = "a place in bodies" if form.needle.steps is not None else "a text in bodies"
-        audit_log.note(connection, actor(), "search", place)
+    found = content.search(here, form.wanted, form.needle, limit=PAGE_SIZE, before=before, budget=budget)
     is_full = len(found.rows) == PAGE_SIZE
     return Listing(
         found.rows,

@@ -8,6 +8,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.issues import (
     IssueMark,
     IssuePath,
@@ -16,7 +17,6 @@ from hookonce.receiver.desk.issues import (
     list_issues,
     mark_issue,
 )
-from hookonce.receiver.ledger.queries import failures
 from hookonce.receiver.ledger.stats import backlog
 from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
 
@@ -50,7 +50,7 @@ def issue(number: str) -> str:
     """Show an issue: its newest failure with the code, whose failures it has, and what can be done."""
     with context().desk() as desk:
         found = get_issue(desk, which=_named(number))
-        row = failures.latest_of_issue(desk.connection, number, desk.settings.keyring)
+        row = content.latest_failure(desk, number)
     return render_template(
         "admin/issue.html",
         issue=found,

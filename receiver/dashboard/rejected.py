@@ -7,8 +7,8 @@ from flask import abort, render_template, request
 from hookonce.providers import Reason
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page import body_view
+from hookonce.receiver.desk import content
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.stats import totals
 from hookonce.receiver.vocabulary import REFUSALS
 
@@ -28,12 +28,11 @@ def rejected() -> str:
     )
     source = "" if typed == NAMELESS else typed or None
     before = min(request.args.get("before", 0, int), MAX_ID) or None
-    with context().ledger() as connection:
-        counts = totals.rejections(connection)
-        held = quarantine.holdings(connection)
-        keyring = context().settings.keyring
-        rows = rejected_deliveries(
-            connection, keyring, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
+    with context().desk() as here:
+        counts = totals.rejections(here.connection)
+        held = quarantine.holdings(here.connection)
+        rows = content.rejected_deliveries(
+            here, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
         )
     return render_template(
         "admin/rejected.html",
@@ -58,8 +57,8 @@ def rejected() -> str:
 def refusal(number: int) -> str:
     """Show one refused delivery, as far as it was kept."""
     before = min(number + 1, MAX_ID)
-    with context().ledger() as connection:
-        rows = rejected_deliveries(connection, context().settings.keyring, before=before, limit=1)
+    with context().desk() as here:
+        rows = content.rejected_deliveries(here, before=before, limit=1)
     if not rows or rows[0]["id"] != number:
         abort(404, "This delivery is not kept any more; of refused ones only the newest are.")
     return render_template(

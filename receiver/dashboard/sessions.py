@@ -8,10 +8,12 @@ import base64
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime, timedelta
 
 from itsdangerous import BadData, URLSafeTimedSerializer
+
+from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
 SESSION_TTL = timedelta(hours=12)
 """A session's life, and that of a sign-in link."""
@@ -23,10 +25,22 @@ _TOKEN_LENGTH = hashlib.sha256().digest_size
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One sign-in: a random id, and the name that the audit gets."""
+    """One sign-in: a random id, the name that the audit gets, and what it may do.
+
+    `token_id` is that of an API token: the session ends with it. None of the admin token.
+    """
 
     id: str
     who: str
+    scopes: tuple[str, ...] = (Scope.ADMIN.value,)
+    token_id: int | None = None
+
+    @property
+    def token(self) -> Token:
+        """The session as the desk asks what it may do."""
+        return Token(
+            self.token_id or 0, self.who, list(self.scopes), datetime.now(UTC), None, is_expired=False
+        )
 
 
 class Sessions:
@@ -48,21 +62,25 @@ class Sessions:
         """Whether the token is so short that it may be a phrase, which has to be protected from guessing."""
         return len(self._token) < UNGUESSABLE_LENGTH
 
-    def begin(self, name: str) -> Session:
-        """Return a new session for whoever gave this name, or none."""
+    def begin(self, name: str, token: Token | None = None) -> Session:
+        """Return a new session for whoever gave this name, or none; of an API token under its name and its scopes."""
+        if token is not None:
+            return Session(
+                secrets.token_urlsafe(16), f"{token.name} (dashboard)", tuple(token.scopes), token.id
+            )
         shown = "".join(sign for sign in name if sign.isprintable()).strip()[:_MAX_NAME_LENGTH]
         return Session(secrets.token_urlsafe(16), f"{shown} (dashboard)" if shown else "admin (dashboard)")
 
     def cookie(self, session: Session) -> str:
         """Write a session as a cookie."""
-        return str(self._cookies.dumps([session.id, session.who]))
+        return str(self._cookies.dumps(astuple(session)))
 
     def read(self, cookie: str) -> Session | None:
         """Return the session of a cookie; None if it is not ours, or over."""
         try:
-            typed = self._cookies.loads(cookie, max_age=int(SESSION_TTL.total_seconds()))
-            return Session(*map(str, typed))
-        except (BadData, TypeError):
+            number, who, scopes, token = self._cookies.loads(cookie, max_age=int(SESSION_TTL.total_seconds()))
+            return Session(number, who, tuple(scopes), token)
+        except (BadData, TypeError, ValueError):
             return None
 
     def form_token(self, session: Session) -> str:

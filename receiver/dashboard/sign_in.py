@@ -1,4 +1,4 @@
-"""Signing in and out: the admin token, or the one-time link that `hookonce dev` prints, becomes a cookie.
+"""Signing in and out: the admin token, an API token, or the link that `hookonce dev` prints once, becomes a cookie.
 
 A link's secret is in the URL's fragment, which no server, proxy or log ever sees; the page's script puts it into
 the form and takes it out of the address.
@@ -18,14 +18,15 @@ from flask import Response, make_response, redirect, render_template, request
 
 from hookonce.receiver.dashboard.blueprint import COOKIE, actor, admin, context, current
 from hookonce.receiver.dashboard.sessions import SESSION_TTL
-from hookonce.receiver.ledger.access import audit_log, dashboard_sessions
+from hookonce.receiver.ledger.access import api_tokens, audit_log, dashboard_sessions
+from hookonce.receiver.ledger.access.api_tokens import Token
 from hookonce.receiver.web.client_address import client_address
 
 _FORM_COOKIE = "hookonce_sign_in"
 _PATH = "/admin/sign-in"
 _MAX_LINK_LENGTH = 512
-_WRONG = "That is not the admin token."
-_USED = "This link was used already, or is too old. Sign in with the admin token."
+_WRONG = "That is neither the admin token nor an API token."
+_USED = "This link was used already, or is too old. Sign in with a token."
 _AGAIN = "Please try once more."
 
 
@@ -42,7 +43,13 @@ def enter() -> Response:
     if not mine or not hmac.compare_digest(mine.encode(), request.form.get("form", "").encode()):
         return _form(_AGAIN, 400)
     link = request.form.get("link", "")[:_MAX_LINK_LENGTH]
-    is_right = _take_link(link) if link else context().sessions.is_token(request.form.get("token", ""))
+    typed = request.form.get("token", "")
+    if not link and (presented := api_tokens.digest(typed)):
+        with context().ledger() as connection:
+            token = api_tokens.find(connection, presented)
+        if token is not None:
+            return _begin(token)
+    is_right = _take_link(link) if link else context().sessions.is_token(typed)
     if is_right and (link or not context().sessions.is_guessable):
         return _begin()  # whatever strangers at this address have tried
     wait = context().attempts.take(_client())
@@ -70,8 +77,8 @@ def _client() -> str:
     return client_address(request.remote_addr or "", forwarded, context().settings.trusted_proxies)
 
 
-def _begin() -> Response:
-    session = context().sessions.begin(request.form.get("name", ""))
+def _begin(token: Token | None = None) -> Response:
+    session = context().sessions.begin(request.form.get("name", ""), token)
     with context().ledger() as connection:
         audit_log.note(connection, session.who, "sign-in", "dashboard", {"session": session.id[:6]})
     answer = make_response(redirect(_inside(request.args.get("next", "")), 303))

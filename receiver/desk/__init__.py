@@ -8,12 +8,12 @@
 - `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `issues`: failures of one handler at one place, and what a person has said of them
 - `diffs`, `body_diff`: what is other in a body than in that of another event
-- `edited_events`: an event sent again with another body, as a test
+- `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `replays`, `steps`: running events again, and what a person decides about steps
 - `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
 - `rejected`: what was refused, and another chance for it
-- `sources`: who sends, and the secrets that senders handed out
+- `sources`: who sends, test events, and the secrets that senders handed out
 - `pauses`, `workers`: handlers, what is paused, and what workers are at
 - `history`, `maintenance`: the audit, alerts, numbers, retention
 - `words`: what statuses, reasons and terms mean

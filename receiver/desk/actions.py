@@ -4,7 +4,6 @@ from hookonce.receiver.desk import (
     client_commands,
     dead_letters,
     diffs,
-    edited_events,
     events,
     history,
     issues,

@@ -8,12 +8,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Identifier, IssueId, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death, deaths_of
+from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death
 from hookonce.receiver.ledger.states import EventStatus
 
 MAX_NAMED = 5
@@ -63,9 +64,9 @@ class DeadLettersQuery(EventFilter):
 @action(scope=Scope.READ)
 def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     """Say of what events died, by handler and issue; by the error's text what has none."""
-    found = [row.id for row in events.events(desk.connection, asked.wanted, MAX_DEATHS)]
+    found = [row.id for row in events.events(desk.connection, asked.wanted_by(desk), MAX_DEATHS)]
     causes: dict[tuple[str | None, str], list[Death]] = {}
-    for death in deaths_of(desk.connection, found):
+    for death in content.deaths_of(desk, found):
         causes.setdefault((death.handler, death.issue or _pattern(death)), []).append(death)
     groups = map(_group, causes.values())
     return DeadLetters(

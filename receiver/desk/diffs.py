@@ -6,12 +6,13 @@ from typing import Final
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.body_diff import MAX_CHANGES, MAX_COMPARED, BodyChange, NotJson, changes, parsed
 from hookonce.receiver.desk.events import EventPath, found_event
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_details, events
+from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import EventRow
@@ -41,13 +42,15 @@ class _NotCompared(Exception):  # noqa: N818  a state of the world
 def diff_event(desk: Desk, which: EventPath) -> EventDiff:
     """Show how an event's body differs from the last one of its source and type that was done before it.
 
-    Paths are as `$.data.object.amount`, values are JSON, shortened; bodies are compared as they are stored.
+    Paths are as `$.data.object.amount`, values are JSON, shortened; bodies are compared as they are shown.
+    Needs the scope `bodies` besides.
     """
+    desk.require(Scope.BODIES)
     found = found_event(desk, which)
     diff = EventDiff(event=found.event.id, compared_with=None, why_not=None, changes=[], is_cut=False)
     try:
         number = diff.compared_with = _last_done(desk, found.event)
-        other = event_details.detail(desk.connection, number, desk.settings.keyring)
+        other = content.event(desk, number)
         before, after = _parsed(other, number), _parsed(found, diff.event)
     except _NotCompared as error:
         diff.why_not = str(error)

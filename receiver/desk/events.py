@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
+from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
 from hookonce.receiver.desk.models import (
     MAX_ID,
@@ -24,9 +26,8 @@ from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_details, event_lookup, events
-from hookonce.receiver.ledger.queries.dead_letters import by_event, deaths_of
-from hookonce.receiver.ledger.queries.event_details import Detail
+from hookonce.receiver.ledger.queries import event_lookup, events
+from hookonce.receiver.ledger.queries.dead_letters import by_event
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.states import EventStatus
@@ -224,14 +225,16 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     """
     rest: int | None = None
     if asked.status == EventStatus.LOST:
-        found = events.newest(desk.connection, asked.wanted, asked.limit, asked.cursor, LOOK_FOR_LOST)
+        found = events.newest(
+            desk.connection, asked.wanted_by(desk), asked.limit, asked.cursor, LOOK_FOR_LOST
+        )
         rows, rest = found.rows, found.rest
     else:
-        rows = list(events.events(desk.connection, asked.wanted, asked.limit, asked.cursor))
+        rows = list(events.events(desk.connection, asked.wanted_by(desk), asked.limit, asked.cursor))
     page = EventPage.of(rows, asked, hint=hint(asked.source, rows or asked.cursor, desk.settings.sources))
     page.next = page.next or rest
     if asked.status == EventStatus.DEAD:
-        deaths = by_event(deaths_of(desk.connection, [row.id for row in rows]))
+        deaths = by_event(content.deaths_of(desk, [row.id for row in rows]))
         for row in page.data:
             died = [each for each in deaths.get(row.id, ()) if each.handler]
             row.dead = [DeadRun(handler=str(each.handler), error=each.error) for each in died]
@@ -244,7 +247,7 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
 
     Counting millions takes seconds; narrow it where it is refused for that.
     """
-    rows = bulk.counts(desk.connection, asked.wanted)
+    rows = bulk.counts(desk.connection, asked.wanted_by(desk))
     counted = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
     return EventCounts(
         total=sum(n for _, _, n in rows),
@@ -258,11 +261,12 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
     found = found_event(desk, which)
     body = found.body
+    delivered = body if desk.allows(Scope.BODIES) else None
     return FullEvent(
         **asdict(found.event),
         means=EVENT_STATUSES[EventStatus(found.event.status)],
-        url=body.url if body else None,
-        headers=body.headers if body else None,
+        url=delivered.url if delivered else None,
+        headers=delivered.headers if delivered else None,
         bytes=None if body is None or body.unreadable else len(body.body),
         unreadable=body.unreadable if body else None,
         why_no_body=None if body else found.why_no_body,
@@ -284,16 +288,19 @@ class OtherBodyPath(EventPath):
 
 @action(scope=Scope.READ)
 def get_other_body(desk: Desk, which: OtherBodyPath) -> Octets:
-    """Download another body that came under the id of an event."""
-    for other in found_event(desk, which).conflicts:
+    """Download another body that came under the id of an event. Needs the scope `bodies` besides."""
+    desk.require(Scope.BODIES)
+    found = found_event(desk, which)
+    for other in found.conflicts:
         if other["id"] == which.body and not other["unreadable"]:
-            return Octets(f"event-{which.event}-conflict-{which.body}.bin", other["body"])
+            return Octets(f"event-{found.event.id}-conflict-{which.body}.bin", other["body"])
     raise NotFound(f"event {which.event} has no other body {which.body}, or it can't be opened here")
 
 
 @action(scope=Scope.READ)
 def get_event_body(desk: Desk, which: EventPath) -> Octets:
-    """Download the body of an event, byte for byte."""
+    """Download the body of an event, as its source redacts it now. Needs the scope `bodies` besides."""
+    desk.require(Scope.BODIES)
     found = found_event(desk, which)
     number = found.event.id
     if found.body is None:
@@ -320,9 +327,9 @@ def number_of(desk: Desk, reference: str) -> int:
     return number
 
 
-def found_event(desk: Desk, which: EventPath) -> Detail:
-    """Return everything known of an event, however it is named. Raises: `NotFound`, `Ambiguous`."""
-    found = event_details.detail(desk.connection, number_of(desk, which.event), desk.settings.keyring)
+def found_event(desk: Desk, which: EventPath) -> ShownEvent:
+    """Return what may be shown of an event, however it is named. Raises: `NotFound`, `Ambiguous`."""
+    found = content.event(desk, number_of(desk, which.event))
     if found is None:
         raise _unknown(which.event)
     return found

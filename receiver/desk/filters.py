@@ -8,6 +8,8 @@ from pydantic import Field
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.suggestions import no_source
 from hookonce.receiver.desk.models import IssueId, Name, Ours, RequestModel, ResponseModel, Text, Time
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -48,6 +50,10 @@ class EventFilter(RequestModel):
         """The filter as the ledger knows it."""
         return Filter(**{name: getattr(self, name) for name in FIELDS})
 
+    def wanted_by(self, desk: Desk) -> Filter:
+        """Return the filter for who asks. Raises: `Forbidden`."""
+        return allowed(desk, self.wanted)
+
 
 class Hinted(ResponseModel):
     """An answer that doubts the question where it has found nothing."""
@@ -63,3 +69,10 @@ def hint(source: str | None, found: object, known: Collection[str]) -> str | Non
     if source is None or found or source in known or source == ALERTS_SOURCE:
         return None
     return no_source(source, known)
+
+
+def allowed(desk: Desk, wanted: Filter) -> Filter:
+    """Return the filter unless it looks for what errors say, which is content. Raises: `Forbidden`."""
+    if wanted.error is not None:
+        desk.require(Scope.BODIES)
+    return wanted

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
@@ -72,7 +73,11 @@ def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
     """List what people and programs did, newest first."""
     wanted = asked.model_dump(exclude=set(Paged.model_fields))
     rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **wanted)
-    return ChangePage.of(rows, asked)
+    page = ChangePage.of(rows, asked)
+    for each in page.data:
+        if isinstance(each.detail, dict) and isinstance(each.detail.get("filter"), dict):
+            each.detail = each.detail | {"filter": content.filter_of(desk, each.detail["filter"])}
+    return page
 
 
 @action(scope=Scope.READ)

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import (
     Identifier,
     IssueId,
@@ -95,7 +96,7 @@ class FullIssue(Issue):
 def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
     """List what fails: one issue for each handler and place, with first and last seen, how often, and how many died."""
     state = None if asked.state == "all" else IssueState(asked.state)
-    found = issues.listing(desk.connection, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
+    found = content.issue_rows(desk, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
     return Issues(
         data=shown(Issue, found[: asked.limit]),
         is_complete=len(found) <= asked.limit,
@@ -105,7 +106,7 @@ def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
 @action(scope=Scope.READ)
 def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     """Show an issue, and its newest failures."""
-    found = issues.get(desk.connection, which.issue)
+    found = content.issue(desk, which.issue)
     if found is None:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
     newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
@@ -124,4 +125,4 @@ def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     if not is_ignored and asked.until is not None:
         raise Conflict("`until` is for `ignored`")
     issues.mark(desk.connection, which.issue, IssueState(asked.state), desk.who, asked.until)
-    return get_issue(desk, which=which)
+    return get_issue.function(desk, which)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.history import Alert
 from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel, shown
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
@@ -22,7 +23,7 @@ from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionP
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
+from hookonce.receiver.ledger.stats import backlog, event_accounts, totals, worker_slots
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -191,8 +192,7 @@ def _numbers(desk: Desk) -> dict[str, Any]:
         },
         "breakers": shown(BreakerState, breakers.breakers(connection)),
         "batches": [
-            {"handler": handler, **each._asdict()}
-            for handler, each in batch_figures.figures(connection).items()
+            {"handler": handler, **each._asdict()} for handler, each in content.batches(desk).items()
         ],
         "paused": shown(Pause, pauses.paused(connection)),
     }

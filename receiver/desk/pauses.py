@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
@@ -18,7 +19,7 @@ from hookonce.receiver.ledger.handlers import known_handlers, limits_of
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.stats import batch_figures, worker_slots
+from hookonce.receiver.ledger.stats import worker_slots
 
 
 def _kind(value: str) -> str:
@@ -156,7 +157,7 @@ def list_handlers(desk: Desk) -> Handlers:
     delays = limit_gate.delays(desk.connection)
     in_batches = {
         handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in batch_figures.figures(desk.connection).items()
+        for handler, each in content.batches(desk).items()
     }
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(long_transactions(desk))}

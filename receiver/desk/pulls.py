@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import (
     Identifier,
     IdInPath,
@@ -27,12 +28,11 @@ from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
+from hookonce.receiver.ledger.decryption import StoredBody
 from hookonce.receiver.ledger.queries import feed
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.feed import OtherLedger, Position
-from hookonce.receiver.privacy.masking import kept_headers, masked_url
-from hookonce.receiver.privacy.redaction import MASK, redacted
+from hookonce.receiver.privacy.redaction import MASK
 
 STATEMENT_PAUSE = 0.5
 """Seconds that a client leaves for each statement that its request has cost: two a second at most."""
@@ -183,50 +183,33 @@ def _wanted(desk: Desk, pull: int) -> Filter:
 
 
 def _pulled(desk: Desk, row: dict[str, Any]) -> PulledEvent:
-    """Make of a row what may leave of it."""
-    key, content = row.pop("key_id"), row.pop("body")
-    known = {name: row[name] for name in PulledEvent.model_fields if name in row}
-    known["fingerprint"] = None
-    held = {"url": None, "headers": None, "body_b64": None, "is_redacted": False}
-    if not desk.allows(Scope.BODIES):
-        return PulledEvent(**known | held, missing="scope")
-    if not row["has_body"]:
-        return PulledEvent(**known | held, missing="retention")
-    stored = StoredBody(
-        row["url"], row["headers"], content, key, row["source"], row["event_id"], bytes(row["fingerprint"])
-    )
-    body = decrypt_body(desk.settings.keyring, stored)
-    if body is None or body.unreadable:
-        return PulledEvent(**known | held, missing="key")
-    return PulledEvent(
-        **known | _leaving(desk, row | {"headers": body.headers}, bytes(body.body)), missing=None
-    )
-
-
-def _leaving(desk: Desk, row: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """Redact and mask once more, by the rules of now.
+    """Make of a row what may leave of it.
 
     The digest of a body that was redacted stays here: a short value that was taken out could be guessed by it.
     """
-    source = desk.settings.sources.get(row["source"])
-    url, headers, leaving, kept = row["url"], row["headers"], body, bytes(row["fingerprint"])
-    volatile: tuple[str, ...] = ()
-    if source is not None:
-        url, headers, volatile = (
-            masked_url(url, source),
-            kept_headers(headers, source),
-            tuple(source.provider.volatile),
-        )
-        if source.redact:
-            leaving = redacted(body, source.redact, {} if row["is_element"] else headers)
-    has_rules = source is not None and bool(source.redact)
-    is_redacted = leaving != body or (
-        (has_rules or MASK.encode() in body) and fingerprint(leaving, volatile) != kept
+    key, body = row.pop("key_id"), row.pop("body")
+    known = {name: row[name] for name in PulledEvent.model_fields if name in row}
+    known |= {"fingerprint": None, "url": None, "headers": None, "body_b64": None, "is_redacted": False}
+    if not desk.allows(Scope.BODIES):
+        return PulledEvent(**known, missing="scope")
+    if not row["has_body"]:
+        return PulledEvent(**known, missing="retention")
+    kept, is_element = bytes(row["fingerprint"]), row["is_element"]
+    stored = StoredBody(
+        row["url"], row["headers"], body, key, row["source"], row["event_id"], kept, is_element
     )
-    return {
-        "url": url,
-        "headers": headers,
+    found = content.pulled(desk, stored, row["provider"])
+    if found is None:
+        return PulledEvent(**known, missing="key")
+    (shown, is_changed), source = found, desk.settings.sources.get(row["source"])
+    leaving, volatile = bytes(shown.body), tuple(source.provider.volatile) if source else ()
+    may_be_redacted = (source is not None and source.redact) or MASK.encode() in leaving
+    is_redacted = is_changed or bool(may_be_redacted and fingerprint(leaving, volatile) != kept)
+    known |= {
+        "url": shown.url,
+        "headers": shown.headers,
         "body_b64": b64encode(leaving).decode(),
         "is_redacted": is_redacted,
         "fingerprint": hashlib.sha256(leaving).hexdigest() if is_redacted else kept.hex(),
     }
+    return PulledEvent(**known, missing=None)

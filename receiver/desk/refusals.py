@@ -43,6 +43,16 @@ class Invalid(Refused):
     usual_code = "invalid"
 
 
+class Forbidden(Refused):
+    """The token of the caller lacks `scope`."""
+
+    usual_code = "forbidden"
+
+    def __init__(self, detail: str, scope: str) -> None:
+        super().__init__(detail)
+        self.scope = scope
+
+
 class Unavailable(Refused):
     """Something that it needs is missing here, or does not answer."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, g
 import psycopg
 
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.refusals import Forbidden
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
 if TYPE_CHECKING:  # a command that lists something starts in half the time without them
@@ -50,6 +51,11 @@ class Desk:
     def allows(self, scope: Scope) -> bool:
         """Whether who asks may do what needs a scope; without a token it is somebody who has the ledger itself."""
         return self.token is None or self.token.allows(scope)
+
+    def require(self, scope: Scope | None) -> None:
+        """Raise `Forbidden` unless who asks may do what needs a scope."""
+        if self.token and scope and not self.token.allows(scope):
+            raise Forbidden(f"the token '{self.token.name}' lacks the scope {scope}", scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ class Action(Generic[A_co]):
 
     def __call__(self, desk: Desk, **models: RequestModel) -> A_co:
         """Do it. Raises: `Refused`, and what the ledger raises."""
+        desk.require(self.scope)
         return self.function(desk, **models)
 
     def plan(self, here: "Asks", **models: RequestModel) -> "Plan":

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import (
     Identifier,
@@ -89,9 +90,7 @@ class ConflictPage(Hinted, Page[Conflict]):
 @action(scope=Scope.READ)
 def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
-    rows = rejected.rejected_deliveries(
-        desk.connection, desk.settings.keyring, **_wanted(asked), reason=asked.reason
-    )
+    rows = content.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
     for row in rows:
         row |= {"do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
     found = rows or asked.cursor

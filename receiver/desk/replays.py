@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
 from hookonce.receiver.desk.models import (
@@ -206,6 +207,7 @@ class BulkReplay(ResponseModel):
         known: dict[str, Any] = {
             name: value for name, value in asdict(bulk).items() if name in cls.model_fields
         }
+        known["filter"] = content.filter_of(desk, bulk.filter)
         progress = bulk_progress.progress(desk.connection, bulk.id)
         return cls(**known, **asdict(progress), state=_state(bulk))
 
@@ -288,7 +290,7 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     with desk.connection.transaction():
         bulk = bulk_replays.start(
             desk.connection,
-            asked.filter.wanted,
+            asked.filter.wanted_by(desk),
             desk.who,
             asked.rate,
             limit=asked.limit or 0,

@@ -6,13 +6,13 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.events import Event
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
 from hookonce.receiver.desk.registry import Desk, action
-from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import body_search, needles
+from hookonce.receiver.ledger.queries import needles
 from hookonce.receiver.ledger.queries.needles import Needle
 
 _PLACE = r"^\$(\.[^.\[\]='\s\x00-\x1f]+|\['[^'\x00-\x1f]+'\]|\[[0-9]{1,6}\]|\[\*?\])*( *=[^\x00-\x1f]*)?$"
@@ -72,20 +72,11 @@ class FoundEvents(Hinted, Page[Event]):
 def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
     """Find events by what their bodies contain, the newest first, for 20 seconds or 50,000 events at most.
 
-    Each page that opens sealed bodies is audited, without what was looked for.
+    Needs the scope `bodies` besides. Each page that opens sealed bodies is audited, without what was looked for.
     """
-    found = body_search.search(
-        desk.connection,
-        desk.settings.keyring,
-        asked.wanted,
-        asked.needle,
-        limit=asked.limit,
-        before=asked.cursor,
-        budget=BUDGET,
+    found = content.search(
+        desk, asked.wanted_by(desk), asked.needle, limit=asked.limit, before=asked.cursor, budget=BUDGET
     )
-    if found.sealed:  # on every page: a first one may begin at any cursor
-        place = "a text in bodies" if asked.where is None else "a place in bodies"
-        audit_log.note(desk.connection, desk.who, "search", place)
     rest: Cursor | None = found.rest
     return FoundEvents(
         data=[Event.model_validate(row, from_attributes=True) for row in found.rows],

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.events import EventPath, Step, number_of
 from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
@@ -39,15 +40,13 @@ class StepDecision(RequestModel):
 @action(scope=Scope.READ)
 def list_stopped_steps(desk: Desk) -> StoppedSteps:
     """List the steps that wait for a person, 1000 at most."""
-    found = steps.stopped(desk.connection, desk.settings.keyring)
-    return StoppedSteps(data=shown(Step, found))
+    return StoppedSteps(data=shown(Step, content.stopped_steps(desk)))
 
 
 @action(scope=Scope.READ)
 def list_steps(desk: Desk, which: EventPath) -> Steps:
     """List the steps of an event."""
-    found = steps.of_event(desk.connection, number_of(desk, which.event), desk.settings.keyring)
-    return Steps(data=shown(Step, found))
+    return Steps(data=shown(Step, content.steps_of(desk, number_of(desk, which.event))))
 
 
 def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
@@ -76,7 +75,7 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
         raise Conflict(str(error), code="run_under_way") from None
     except KeyMissing as error:
         raise Unavailable(str(error), code="key_missing") from None
-    now = steps.of_event(desk.connection, event, desk.settings.keyring)
+    now = content.steps_of(desk, event)
     if not found:
         if _has(now, asked):
             detail = (

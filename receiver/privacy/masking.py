@@ -8,7 +8,8 @@ from urllib.parse import unquote, unquote_plus
 
 from hookonce.receiver.source import Source
 
-_MASK = "[secret]"
+MASK = "[secret]"
+"""Stands for what is never kept, and for what is never shown."""
 _SHORTEST_SECRET = 8
 _quoted = json.encoder.encode_basestring_ascii
 _CREDENTIAL = re.compile(
@@ -19,13 +20,13 @@ _CREDENTIAL = re.compile(
 )
 
 
-def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
+def kept_headers(headers: Mapping[str, str], source: Source | None) -> dict[str, str]:
     """Return a copy of headers for keeping, with credentials and anything that holds a secret of the source masked."""
-    own = source.provider.credentials
-    kept = {name: _MASK if name in own or _is_credential(name) else value for name, value in headers.items()}
-    for secret in source.secrets:
+    own = source.provider.credentials if source else ()
+    kept = {name: MASK if name in own or _is_credential(name) else value for name, value in headers.items()}
+    for secret in source.secrets if source else ():
         if secret in "\n".join(kept.values()):
-            kept = {name: _MASK if secret in value else value for name, value in kept.items()}
+            kept = {name: MASK if secret in value else value for name, value in kept.items()}
     return kept
 
 
@@ -41,7 +42,7 @@ def kept_headers_as_json(headers: Mapping[str, str], source: Source) -> str:
 def masked_body(body: bytes, source: Source) -> bytes:
     """Mask the secrets of the source in a body that is kept although it was refused."""
     for secret in source.secrets:
-        body = body.replace(secret.encode(), _MASK.encode())
+        body = body.replace(secret.encode(), MASK.encode())
     return body
 
 
@@ -55,7 +56,7 @@ def mask_secrets(secrets: Iterable[str]) -> Callable[[str], str]:
 
     def masked(text: str) -> str:
         for secret in known:
-            text = text.replace(secret, _MASK)
+            text = text.replace(secret, MASK)
         return text
 
     return masked
@@ -75,7 +76,7 @@ def _masked_parameter(part: str, source: Source) -> str:
     if not _holds_secret(part, source):
         return part
     name = part.partition("=")[0]
-    return _MASK if _holds_secret(name, source) else f"{name}={_MASK}"
+    return MASK if _holds_secret(name, source) else f"{name}={MASK}"
 
 
 def _holds_secret(text: str, source: Source) -> bool:
@@ -91,7 +92,7 @@ def _is_credential(name: str) -> bool:
 @lru_cache(maxsize=64)
 def _headers_form(names: tuple[str, ...], credentials: tuple[str, ...]) -> str:
     """Return the JSON of headers with a place for each value, which a credential's does not fill."""
-    mask = _quoted(_MASK) + "%.0s"
+    mask = _quoted(MASK) + "%.0s"
     places = [mask if name in credentials or _is_credential(name) else "%s" for name in names]
     keys = [_quoted(name).replace("%", "%%") for name in names]
     return "{" + ", ".join(f"{key}: {place}" for key, place in zip(keys, places, strict=True)) + "}"

@@ -53,6 +53,8 @@ def inbox_on(database_url, redis_url):
     inbox = Inbox(app, connection, settings)
     for scope in api_tokens.Scope:
         inbox.tokens[scope] = api_tokens.create(connection, scope, [scope], None, "a test")
+    seeing = [api_tokens.Scope.READ, api_tokens.Scope.BODIES]
+    inbox.tokens["read+bodies"] = api_tokens.create(connection, "seeing", seeing, None, "a test")
     return inbox
 
 

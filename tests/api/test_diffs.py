@@ -93,7 +93,7 @@ def bodies(inbox, *pairs):
     numbers = [
         inbox.deliver(f"evt_{n}", body=body, status=status)[0] for n, (body, status) in enumerate(pairs)
     ]
-    return inbox.ask("GET", f"/events/{numbers[-1]}/diff", scope="read").json, numbers
+    return inbox.ask("GET", f"/events/{numbers[-1]}/diff", scope="read+bodies").json, numbers
 
 
 def test_event_is_compared_with_the_last_of_its_kind_that_was_done(inbox):

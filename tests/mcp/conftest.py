@@ -167,7 +167,7 @@ def seed(inbox, words):
     11 and 12 ignored, 13 held, 14 waiting, 15 done.
     """
     connection = inbox.connection
-    scopes = [api_tokens.Scope.READ, api_tokens.Scope.REPLAY]
+    scopes = [api_tokens.Scope.READ, api_tokens.Scope.BODIES, api_tokens.Scope.REPLAY]
     inbox.tokens["agent"] = api_tokens.create(connection, "agent", scopes, None, "a test")
 
     def deliver(kind, *ids, **changes):

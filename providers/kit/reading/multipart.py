@@ -4,7 +4,7 @@ Anybody may send one to a sender whose signature is a field of it. So a form is 
 are copied and its files are not, and what is longer than in any sender's is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from hookonce.providers import Reason, Rejected
@@ -52,6 +52,18 @@ def parts_in(body: bytes, beginning: Mapping[str, int] = {}) -> dict[str, str]:
     if sum(end - start for _, start, end in texts) > _MAX_TEXT_BYTES:
         raise Rejected(Reason.TOO_LARGE, f"the texts of the form have more than {_MAX_TEXT_BYTES} bytes")
     return {name: body[start:end].decode(errors="replace") for name, start, end in texts}
+
+
+def rewritten(body: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
+    """Return a multipart form with what `change` makes of each field, by its name; files stay as they are.
+
+    Raises: Rejected(too_large).
+    """
+    made, at = b"", 0
+    for name, is_file, start, end in _parts(body):
+        if not is_file:
+            made, at = made + body[at:start] + change(name, body[start:end]), end
+    return made + body[at:]
 
 
 def _parts(body: bytes) -> Iterator[tuple[str, bool, int, int]]:

@@ -31,6 +31,11 @@ class Oidc:
     tolerance: timedelta = timedelta(hours=1)
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the token is."""
+        return ("header:authorization",)
+
+    @property
     def signs_body(self) -> bool:
         """False: the token says nothing about the body."""
         return False

@@ -81,6 +81,11 @@ class Hmac:
         expect_time(self.timestamp, self.signed, self.key)
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the signature may be."""
+        return (*(f"header:{name}" for name in self._names), *([f"query:{self.query}"] if self.query else ()))
+
+    @property
     def tolerance(self) -> timedelta | None:
         """How far the signed time may be from ours, None where no time is signed."""
         return self.timestamp.tolerance if self.timestamp else None

@@ -94,6 +94,11 @@ class Jwt:
         self.header = self.header.lower()
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the token is; `$` stands for the whole body."""
+        return (f"header:{self.header}" if self.header else self.field or "$",)
+
+    @property
     def tolerance(self) -> timedelta | None:
         """How far a token's time may be from ours, None where its time is not looked at."""
         return self.max_age or (self.lifetime if self.needs else None)

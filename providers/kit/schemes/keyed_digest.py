@@ -40,6 +40,11 @@ class KeyedDigest:
         self._before, self._after = template(self.before), template(self.after)
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the digest is."""
+        return (f"header:{self.header}",)
+
+    @property
     def signs_body(self) -> bool:
         """Whether the body is covered."""
         return signs_body(self.before + self.after)

@@ -92,6 +92,11 @@ class Signed:
             raise ValueError(msg)
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the signatures are."""
+        return (f"header:{self.header}",)
+
+    @property
     def tolerance(self) -> timedelta | None:
         """How far the signed time may be from ours, None where no time is signed."""
         return self.timestamp.tolerance if self.timestamp else None

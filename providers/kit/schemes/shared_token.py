@@ -65,6 +65,12 @@ class Token:
             self.prefix = "Basic "
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the token is; none of one in the path, which no delivery keeps."""
+        places = (("header:", self.header), ("query:", self.query), ("", self.field))
+        return tuple(kind + name for kind, name in places if name)
+
+    @property
     def signs_body(self) -> bool:
         """False: nothing is signed."""
         return False

@@ -77,6 +77,11 @@ class Sns:
     test_certificate: str
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the signature is, and the token of a confirmation."""
+        return ("$.Signature", "$.Token")
+
+    @property
     def tolerance(self) -> timedelta | None:
         """How far the time of publishing may be from ours."""
         return _TIME.tolerance

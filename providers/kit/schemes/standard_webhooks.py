@@ -76,6 +76,11 @@ class StandardWebhooks:
         return told_apart_by(*places, new_on_retry=("signed time",), known_from=_SPECIFICATION)
 
     @property
+    def proof(self) -> tuple[str, ...]:
+        """Where the signatures are."""
+        return tuple(f"header:{vendor}-signature" for vendor in self.vendors)
+
+    @property
     def signs_body(self) -> bool:
         """True: all of it is signed."""
         return True

@@ -8,8 +8,8 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
 from hookonce.receiver.desk.events import EventPath, get_event_body
+from hookonce.receiver.desk.sources import EditedEvent, send_edited_event
 
 
 @click.command(

@@ -6,11 +6,11 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.event_form import read_event_form
-from hookonce.receiver.desk.edited_events import EditedEvent, send_edited_event
+from hookonce.receiver.desk import content
 from hookonce.receiver.desk.events import EventPath
 from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.sources import EditedEvent, send_edited_event
 from hookonce.receiver.intake.test_events import MAX_EDITED, Edit, NotPossible, edited
-from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.event_details import Detail
 
 _CONFLICT = 409
@@ -37,8 +37,8 @@ def send_edited(number: int) -> Response:
 
 
 def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: bool = False) -> str:
-    with context().ledger() as connection:
-        found = event_details.detail(connection, number, context().settings.keyring)
+    with context().desk() as here:
+        found = content.event(here, number)
     if found is None:
         abort(404, f"No event has the ledger id {number}; retention may have dropped it.")
     text, why_not = _text(found)

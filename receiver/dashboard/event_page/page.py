@@ -6,24 +6,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, is_fragment
 from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
-from hookonce.receiver.dashboard.event_page.proof import proof
 from hookonce.receiver.dashboard.event_page.run_panels import panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
-from hookonce.receiver.desk import replays
+from hookonce.receiver.desk import content, replays
 from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
+from hookonce.receiver.desk.filters import allowed
 from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.replays import ReplayRequest, SeenEvent
 from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
-from hookonce.receiver.ledger.queries import event_details, events
+from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay.events import ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
@@ -58,9 +59,9 @@ def event(number: int) -> str:
     form = read_event_form(request.args, datetime.now(UTC))
     in_pane = request.headers.get("HX-Target") == "pane"
     is_part = is_fragment() and not in_pane
-    with context().ledger() as connection:
-        found = _asked(connection, number, is_part=is_part)
-        around = {} if is_part else _neighbours(connection, number, form)
+    with context().desk() as here:
+        found = _asked(here, number, is_part=is_part)
+        around = {} if is_part else _neighbours(here, number, form)
     if found is None:
         abort(404, _GONE.format(number))
     now = datetime.now(UTC)
@@ -141,24 +142,24 @@ def download_conflict(number: int, conflict: int) -> Response:
     return file_of(ask(get_other_body, which=OtherBodyPath(event=str(number), body=conflict)))
 
 
-def _asked(connection: psycopg.Connection, number: int, *, is_part: bool) -> Detail | None:
+def _asked(here: Desk, number: int, *, is_part: bool) -> ShownEvent | None:
     """Return what a page shows; of one that is there already what has changed, until its event has ended."""
-    keyring = context().settings.keyring
     if is_part:
-        found = event_details.detail_as_it_goes_on(connection, number, keyring)
+        found = content.event(here, number, as_it_goes_on=True)
         if found is None or found.event.status in OPEN:
             return found
-    return event_details.detail(connection, number, keyring)
+    return content.event(here, number)
 
 
-def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) -> dict[str, int | None]:
+def _neighbours(here: Desk, number: int, form: EventForm) -> dict[str, int | None]:
     """Return the events before and after this one in its view, as far as they are near; of a search, in all events."""
-    older = events.newest(connection, form.wanted, 1, number, NEIGHBOUR_LOOK).rows
-    newer = events.oldest_after(connection, form.wanted, 1, number, NEIGHBOUR_LOOK)
+    wanted = allowed(here, form.wanted)
+    older = events.newest(here.connection, wanted, 1, number, NEIGHBOUR_LOOK).rows
+    newer = events.oldest_after(here.connection, wanted, 1, number, NEIGHBOUR_LOOK)
     return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}
 
 
-def _delivered(found: Detail) -> dict[str, Any]:
+def _delivered(found: ShownEvent) -> dict[str, Any]:
     body = found.body
     if body is None or body.unreadable:
         return {
@@ -178,7 +179,7 @@ def _delivered(found: Detail) -> dict[str, Any]:
         "conflicts": _conflicts(found),
         "edited_from": _edited_from(body.headers),
         "test": as_test(found.event, body.body),
-        "proof": proof(context().settings.sources.get(found.event.source), found.event, body),
+        "proof": found.prove(),
     }
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from flask import Response, abort, make_response, redirect, request, url_for
 
 from hookonce.providers import Delivery
-from hookonce.receiver.dashboard.blueprint import actor, admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.desk import content
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
 from hookonce.receiver.outbound.signing import EventName
 
@@ -24,14 +24,16 @@ def send_again(number: int) -> Response:
             400,
             "Events may be sent to the addresses in [admin] send_to of hookonce.toml, and what is below them.",
         )
-    with context().ledger() as connection:
-        found = event_details.detail(connection, number, settings.keyring)
+    with context().desk() as here:
+        found = content.event(here, number)
         if found is None or found.body is None or found.body.unreadable:
             abort(404, "This event or its body is not there, or can't be opened.")
         source = settings.sources.get(found.event.source)
         if source is None:
             abort(409, "Its source is not configured any more, so nothing can be signed for it.")
-        audit_log.note(connection, actor(), "send again", f"event {number}", {"to": url.partition("?")[0]})
+        audit_log.note(
+            here.connection, here.who, "send again", f"event {number}", {"to": url.partition("?")[0]}
+        )
     delivery = Delivery("POST", url, found.body.headers, found.body.body)
     try:
         name = EventName(found.event.event_id, found.event.type)

@@ -7,9 +7,9 @@ from flask import abort, render_template
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret, read_signs
 from hookonce.receiver.dashboard.source_pages.sources import rows, secrets_of
+from hookonce.receiver.desk import content
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.stats import totals
 
 _MAX_REJECTED = 5
@@ -22,7 +22,8 @@ def source(name: str) -> str:
     if chosen is None:
         abort(404, "No source of this name is configured; its events, if there are any, are on their page.")
     now = datetime.now(UTC)
-    with context().ledger() as connection:
+    with context().desk() as here:
+        connection = here.connection
         signs = read_signs(connection)
         (row,) = rows(connection, {name: chosen}, signs, now)
         secrets = secrets_of(chosen, totals.secrets(connection).get(name, {}))
@@ -30,8 +31,7 @@ def source(name: str) -> str:
         counts = {
             status: count for each, status, count in totals.events_by_status(connection) if each == name
         }
-        keyring = context().settings.keyring
-        refused = rejected_deliveries(connection, keyring, source=name, limit=_MAX_REJECTED)
+        refused = content.rejected_deliveries(here, source=name, limit=_MAX_REJECTED)
     return render_template(
         "admin/source.html",
         row=row,

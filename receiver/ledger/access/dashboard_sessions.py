@@ -16,7 +16,11 @@ INSERT INTO hookonce.idempotency (scope, key, fingerprint, status) VALUES ('sess
 """
 
 
-_HAS_ENDED = "SELECT FROM hookonce.idempotency WHERE scope = 'session' AND key = %s"
+_HAS_ENDED = """
+SELECT EXISTS (SELECT FROM hookonce.idempotency WHERE scope = 'session' AND key = %(session)s)
+       OR (%(token)s::bigint IS NOT NULL AND NOT EXISTS (
+           SELECT FROM hookonce.api_tokens WHERE id = %(token)s AND (expires_at IS NULL OR expires_at > now())))
+"""
 
 
 def use_link(connection: psycopg.Connection, link: str) -> bool:
@@ -29,6 +33,7 @@ def end_session(connection: psycopg.Connection, session: str) -> None:
     connection.execute(_END_SESSION, [session])
 
 
-def has_ended(connection: psycopg.Connection, session: str) -> bool:
-    """Return whether somebody has signed out of a session."""
-    return connection.execute(_HAS_ENDED, [session]).fetchone() is not None
+def has_ended(connection: psycopg.Connection, session: str, token: int | None) -> bool:
+    """Return whether somebody has signed out of a session, or the API token that it was begun with is gone."""
+    row = connection.execute(_HAS_ENDED, {"session": session, "token": token}).fetchone()
+    return row is None or bool(row[0])

@@ -1,12 +1,12 @@
 """What proved that a delivery is genuine, for its page: the headers of the proof, and whether it still holds."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.reading.content_coding import HEADER
 from hookonce.receiver.intake.explain.checks import Case, checks, secret_number
 from hookonce.receiver.ledger.decryption import Body
-from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.source import Source
 
 _HEADER = "header "
@@ -27,14 +27,14 @@ class Proof:
     id_is_signed: bool
 
 
-def proof(source: Source | None, event: EventRow, body: Body | None) -> Proof | None:
+def proof(source: Source | None, received_at: datetime, body: Body | None) -> Proof | None:
     """Check a stored delivery again; None where its source is not configured any more, or its body is gone."""
     if source is None or body is None or body.unreadable:
         return None
     delivery = Delivery("POST", source.signed_url(body.url), body.headers, body.body)
     if body.sent is not None and not source.provider.verifies_text:
         delivery = replace(delivery, headers=body.headers | {HEADER: body.coding}, body=body.sent)
-    case = Case(source.provider, delivery, source.secrets, event.received_at)
+    case = Case(source.provider, delivery, source.secrets, received_at)
     named = {
         check.what.removeprefix(_HEADER)
         for check in checks(case)

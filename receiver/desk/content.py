@@ -1,0 +1,264 @@
+"""Content: bodies, headers, URLs, results, what errors say and what handlers logged; handed out here and nowhere else.
+
+Who asks needs the scope `bodies`; without it rows come with why the content is withheld, and of an error its class,
+code, file and line. What is handed out is redacted and masked by the rules of now, without what proves a delivery, and
+noted in the audit once an hour for each subject.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.encryption import CannotDecrypt
+from hookonce.receiver.intake.explain.proof import Proof, proof
+from hookonce.receiver.ledger import steps
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
+from hookonce.receiver.ledger.queries import (
+    body_search,
+    dead_letters,
+    event_details,
+    failures,
+    rejected,
+    run_outcomes,
+)
+from hookonce.receiver.ledger.queries.body_search import Found
+from hookonce.receiver.ledger.queries.dead_letters import Death
+from hookonce.receiver.ledger.queries.event_details import Detail
+from hookonce.receiver.ledger.results import AttemptLog
+from hookonce.receiver.ledger.stats import batch_figures, issues
+from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
+from hookonce.receiver.privacy.proofs import shown_body, shown_headers, shown_url
+from hookonce.receiver.source import Source
+
+WITHHELD: Final = "it is content, which the scope `bodies` shows"
+ACTION: Final = "look"
+"""What the audit calls it that content was handed out."""
+_NOTED_FOR: Final = 3600.0
+_MOST_NOTED: Final = 10_000
+_PLACE: Final = re.compile(r" \([^()\s]+\.pyx?:\d+\)\Z")
+_noted: dict[tuple[str, ...], float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvent(Detail):
+    """An event as it may be shown; `prove` verifies its delivery again."""
+
+    prove: Callable[[], Proof | None] = lambda: None
+
+
+def is_handed_out(desk: Desk, subject: str) -> bool:
+    """Return whether content of `subject` leaves, and note in the audit that it does."""
+    if not desk.allows(Scope.BODIES):
+        return False
+    key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
+    if desk.token is not None and now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
+        audit_log.note(desk.connection, desk.who, ACTION, subject)
+        _noted.pop(key, None)
+        _noted[key] = now
+        if len(_noted) > _MOST_NOTED:
+            del _noted[next(iter(_noted))]
+    return True
+
+
+def event(desk: Desk, number: int, *, as_it_goes_on: bool = False) -> ShownEvent | None:
+    """Return everything known of an event, as it may be shown; see `event_details`."""
+    read = event_details.detail_as_it_goes_on if as_it_goes_on else event_details.detail
+    found = read(desk.connection, number, desk.settings.keyring)
+    if found is None:
+        return None
+    known = {each.name: getattr(found, each.name) for each in fields(found)}
+    if not is_handed_out(desk, f"event {number}"):
+        return ShownEvent(**known | _withheld(found))
+    source, provider = _sender(desk, found.event.source, found.event.provider)
+    raw = found.body
+    known["body"] = raw and _body(raw, source, provider)
+    known["conflicts"] = [_other(each, source, provider, "body") for each in found.conflicts]
+    return ShownEvent(**known, prove=lambda: proof(source, found.event.received_at, raw))
+
+
+def steps_of(desk: Desk, number: int) -> list[StepRow]:
+    """Return the steps of an event."""
+    return _steps(desk, steps.of_event(desk.connection, number, desk.settings.keyring), f"event {number}")
+
+
+def stopped_steps(desk: Desk) -> list[StepRow]:
+    """Return the steps that wait for a person."""
+    return _steps(desk, steps.stopped(desk.connection, desk.settings.keyring), "stopped steps")
+
+
+def deaths_of(desk: Desk, events: Sequence[int]) -> list[Death]:
+    """Return the dead runs of events."""
+    found = dead_letters.deaths_of(desk.connection, events)
+    if not found or is_handed_out(desk, "dead letters"):
+        return found
+    return [replace(each, error=None if each.error is None else brief(each.error)) for each in found]
+
+
+def outcomes_of(desk: Desk, events: Sequence[int]) -> dict[int, run_outcomes.Outcome]:
+    """Return what the runs of listed events came to."""
+    found = run_outcomes.outcomes(desk.connection, events)
+    if not any(each.error for each in found.values()) or is_handed_out(desk, "errors of events"):
+        return found
+    return {each: replace(one, error=one.error and brief(one.error)) for each, one in found.items()}
+
+
+def issue_rows(desk: Desk, state: issues.IssueState | None, handler: str | None, limit: int) -> list[Any]:
+    """Return issues, those that failed last first."""
+    return _issues(desk, issues.listing(desk.connection, state, handler, limit), "issues")
+
+
+def issue(desk: Desk, number: str) -> Any:  # noqa: ANN401  a row
+    """Return an issue; None where none has the id."""
+    found = issues.get(desk.connection, number)
+    return next(iter(_issues(desk, [found], f"issue {number}"))) if found else None
+
+
+def latest_failure(desk: Desk, number: str) -> dict[str, Any] | None:
+    """Return the newest failed attempt of an issue; None if none is kept."""
+    found = failures.latest_of_issue(desk.connection, number, desk.settings.keyring)
+    return found if found is None or is_handed_out(desk, f"issue {number}") else _failure(found)
+
+
+def rejected_deliveries(desk: Desk, limit: int, **wanted: Any) -> list[dict[str, Any]]:  # noqa: ANN401  `rejected.Wanted`
+    """Return rejected deliveries that were kept, newest first."""
+    found = rejected.rejected_deliveries(desk.connection, desk.settings.keyring, limit, **wanted)
+    if not found or is_handed_out(desk, "rejected deliveries"):
+        return [_other(each, *_sender(desk, each["source"], ""), "body_prefix") for each in found]
+    return [each | {"headers": {}, "body_prefix": b"", "unreadable": WITHHELD} for each in found]
+
+
+def search(desk: Desk, *asked: Any, **bounds: Any) -> Found:  # noqa: ANN401  what `body_search.search` takes
+    """Look into bodies; each page that opens sealed ones is noted. Raises: `Forbidden`."""
+    desk.require(Scope.BODIES)
+    found = body_search.search(desk.connection, desk.settings.keyring, *asked, **bounds)
+    if found.sealed:  # on every page: a first one may begin at any cursor
+        place = "a text in bodies" if asked[1].steps is None else "a place in bodies"
+        audit_log.note(desk.connection, desk.who, "search", place)
+    return found
+
+
+def pulled(desk: Desk, stored: StoredBody, provider: str) -> tuple[Body, bool] | None:
+    """Return what leaves of an event that is pulled, and whether its bytes are others than those that are stored.
+
+    Its pull is in the audit. None where it can't be opened. Raises: `Forbidden`.
+    """
+    desk.require(Scope.BODIES)
+    body = decrypt_body(desk.settings.keyring, stored)
+    if body is None or body.unreadable:
+        return None
+    shown = _body(body, *_sender(desk, stored.source, provider))
+    return shown, shown.body != bytes(body.body)
+
+
+def batches(desk: Desk) -> dict[str, batch_figures.BatchFigures]:
+    """Return what became of the batches of handlers."""
+    found = batch_figures.figures(desk.connection)
+    if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
+        return found
+    return {name: each._replace(error=each.error and brief(each.error)) for name, each in found.items()}
+
+
+def filter_of(desk: Desk, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter as it is told of an act: what errors were to say is content."""
+    is_told = "error" not in told or desk.allows(Scope.BODIES)
+    return dict(told) if is_told else {**told, "error": WITHHELD}
+
+
+def brief(error: str) -> str:
+    """Return the class of an error, and where it was raised, without what it says."""
+    place = _PLACE.search(error)
+    name = re.split(r":\s|\n", error, maxsplit=1)[0]
+    return name if place is None or place[0] in name else name + place[0]
+
+
+def _sender(desk: Desk, source: str, provider: str) -> tuple[Source | None, Provider | None]:
+    """Return the source as it is configured now, and its adapter; of one that is no more, the adapter alone."""
+    known = desk.settings.sources.get(source)
+    if known is not None:
+        return known, known.provider
+    try:
+        return None, load(provider, desk.settings.provider_places) if provider else None
+    except (LookupError, ValueError):
+        return None, None
+
+
+def _body(body: Body, source: Source | None, provider: Provider | None) -> Body:
+    content = body.content
+    if not isinstance(content, CannotDecrypt):
+        content = shown_body(bytes(content), body.headers, source, provider, is_element=body.is_element)
+    headers = shown_headers(body.headers, source, provider)
+    return Body(shown_url(body.url, source, provider), headers, content, body.is_element)
+
+
+def _other(
+    row: dict[str, Any], source: Source | None, provider: Provider | None, column: str
+) -> dict[str, Any]:
+    headers = row["headers"]
+    shown = {
+        "headers": shown_headers(headers, source, provider),
+        column: shown_body(bytes(row[column]), headers, source, provider),
+    }
+    return row | shown
+
+
+def _withheld(found: Detail) -> dict[str, Any]:
+    body = found.body and Body("", {}, CannotDecrypt(WITHHELD), found.body.is_element)
+    return {
+        "body": body,
+        "runs": [
+            replace(
+                run,
+                error=run.error and brief(run.error),
+                result=None,
+                unreadable=None if run.result is None else WITHHELD,
+            )
+            for run in found.runs
+        ],
+        "failures": [_failure(each) for each in found.failures],
+        "conflicts": [
+            each | {"headers": {}, "body": b"", "unreadable": WITHHELD} for each in found.conflicts
+        ],
+        "steps": [_step(each) for each in found.steps],
+        "logs": [
+            AttemptLog(log.handler, log.cycle, log.attempt, (), log.left_out, WITHHELD, log.batch)
+            for log in found.logs
+        ],
+    }
+
+
+def _failure(row: dict[str, Any]) -> dict[str, Any]:
+    frames = row["frames"] and Traceback(tuple(_raised(row["frames"].errors)))
+    return row | {"error": brief(row["error"]), "frames": frames, "traceback": frames and frames.text}
+
+
+def _raised(errors: Sequence[Raised]) -> Iterator[Raised]:
+    for each in errors:
+        inner = tuple(replace(one, errors=tuple(_raised(one.errors))) for one in each.inner)
+        yield replace(each, said=brief(each.said), inner=inner)
+
+
+def _steps(desk: Desk, found: list[StepRow], subject: str) -> list[StepRow]:
+    return found if not found or is_handed_out(desk, subject) else [_step(each) for each in found]
+
+
+def _step(row: StepRow) -> StepRow:
+    return replace(
+        row,
+        result=None,
+        note=row.note and brief(row.note),
+        unreadable=row.unreadable if row.result is None else WITHHELD,
+    )
+
+
+def _issues(desk: Desk, found: list[Any], subject: str) -> list[Any]:
+    if not found or is_handed_out(desk, subject):
+        return found
+    return [replace(each, error=each.error and brief(each.error)) for each in found]

@@ -1,0 +1,287 @@
+"""Content is planted wherever the ledger keeps some, and looked for in the answers to all actions under all tokens."""
+
+import ast
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+
+import hookonce.receiver
+from hookonce.receiver.api.routes import BY_NAME, OPERATIONS
+from hookonce.receiver.desk.content import brief
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.replay import bulk
+from tests.support.issues import ID, die_of
+
+PLANTED, PROOF = "planted-4711", "c0ffee" * 8
+TOKENS = {
+    "no token": None,
+    "no scope": [],
+    "read": [Scope.READ],
+    "replay": [Scope.REPLAY],
+    "read+replay": [Scope.READ, Scope.REPLAY],
+    "bodies": [Scope.BODIES],
+    "read+bodies": [Scope.READ, Scope.BODIES],
+    "all but admin": [Scope.READ, Scope.BODIES, Scope.REPLAY],
+    "admin": [Scope.ADMIN],
+}
+BLIND = [name for name, scopes in TOKENS.items() if not {Scope.BODIES, Scope.ADMIN} & {*(scopes or ())}]
+ERROR = f"ValueError: no customer {PLANTED}: {PLANTED} (shop/handlers.py:12)"
+HANDLER = "shop.credit"
+BODY = json.dumps({"id": "evt_1", "said": PLANTED}).encode()
+HEADERS = json.dumps({
+    "x-said": PLANTED,
+    "stripe-signature": f"t=1,v1={PROOF}",
+    "x-hub-signature-256": f"sha256={PROOF}",
+    "authorization": f"Bearer {PROOF}",
+})  # fmt: skip
+FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": ["raise x"], "is_users": True}
+TRACEBACK = json.dumps({
+    "errors": [
+        {"said": f"OSError: {PLANTED}", "link": "cause"},
+        {
+            "said": f"ValueError: no customer {PLANTED}",
+            "frames": [FRAME],
+            "inner": [{"number": 1, "of": 1, "errors": [{"said": f"KeyError\nnote: {PLANTED}"}]}],
+        },
+    ]
+}).encode()  # fmt: skip
+LINES = json.dumps([0, [1, "info", "shop", PLANTED], [2, "", "call", f"GET /{PLANTED}", 5]]).encode()
+DEAD, DONE = 1, 2
+PATHS = {"event": DEAD, "issue": ID, "source": "stripe", "handler": HANDLER, "kind": "handler", "name": HANDLER,
+         "body": 1, "pull": 1, "bulk": 1, "word": "dead"}  # fmt: skip
+ASKED = {
+    "list_events": [{"status": "dead"}, {"error": f"*{PLANTED}*"}],
+    "list_audit": [{}, {"action": "bulk replay"}],
+    "count_events": [{"error": f"*{PLANTED}*"}],
+    "list_dead_letters": [{"status": "dead"}, {"error": f"*{PLANTED}*"}],
+    "search_bodies": [{"text": PLANTED}, {"where": f"$.said={PLANTED}"}],
+    "replay": [{"events": [DEAD], "dry_run": True}],
+    "release": [{"events": [DONE]}],
+    "erase_events": [{"events": [DEAD], "dry_run": True}],
+    "start_bulk_replay": [{"filter": {"status": "dead", "error": f"*{PLANTED}*"}, "expected": 0}],
+    "begin_pull": [{"since": "2020-01-01T00:00:00Z"}],
+    "decide_step": [{"handler": HANDLER, "step": "mail", "decision": "done", "result": 1}],
+    "mark_issue": [{"state": "open"}],
+    "send_edited_event": [{"body": "{}"}],
+    "reverify_source": [{"dry_run": True}],
+    "prune": [{"dry_run": True}],
+}
+"""What is asked of actions that take more than a path; others are asked without anything."""
+
+
+MAIL = "UPDATE hookonce.steps SET state = 'failed_final', note = %s, result = NULL WHERE name = 'mail'"
+
+
+@pytest.fixture
+def planted(planted_once):
+    """The inbox with all that was planted, whatever a test before has decided."""
+    planted_once.connection.execute(MAIL, [ERROR])
+    return planted_once
+
+
+@pytest.fixture(scope="module")
+def planted_once(inbox):
+    connection = inbox.connection
+    die_of(
+        connection, "evt_1", body=BODY, headers=HEADERS, url=f"https://x.example/hooks/stripe?said={PLANTED}"
+    )
+    die_of(connection, "evt_2", body=BODY, headers=HEADERS, url="/")
+    statements = [
+        ("UPDATE hookonce.failures SET error = %s, traceback = %s", [ERROR, TRACEBACK]),
+        ("UPDATE hookonce.runs SET status = 'done', result = %s WHERE event = 2", [json.dumps(PLANTED)]),
+        (
+            (
+                "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines) "
+                "SELECT event, handler, cycle, attempt, now(), %s FROM hookonce.failures"
+            ),
+            [LINES],
+        ),
+        (
+            "INSERT INTO hookonce.conflicts (event, fingerprint, headers, body) VALUES (1, '\\x01', %s, %s)",
+            [HEADERS, BODY],
+        ),
+        (
+            (
+                "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
+                "VALUES (now(), 'stripe', 'stale', 'the time is too old', %s, %s)"
+            ),
+            [HEADERS, BODY],
+        ),
+        ("INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, '{1}', %s)", [HANDLER, ERROR]),
+        (
+            (
+                "INSERT INTO hookonce.steps (event, handler, name, state, owner, finished_at, note, result) VALUES "
+                "(1, %(handler)s, 'charge', 'completed', gen_random_uuid(), now(), NULL, %(result)s), "
+                "(1, %(handler)s, 'mail', 'failed_final', gen_random_uuid(), NULL, %(error)s, NULL)"
+            ),
+            {"handler": HANDLER, "result": json.dumps(PLANTED).encode(), "error": ERROR},
+        ),
+    ]
+    for statement, values in statements:
+        connection.execute(statement, values)
+    started = bulk.start(connection, Filter(status="dead", error=f"*{PLANTED}*"), "a test")
+    bulk.stop(connection, started.id, "a test")
+    made = {
+        name: api_tokens.create(connection, name.replace(" ", "-").replace("+", "_"), scopes, None, "a test")
+        for name, scopes in TOKENS.items()
+        if scopes is not None
+    }
+    inbox.tokens = made | {"no token": None}
+    return inbox
+
+
+def answers(inbox, token, operation):
+    """Ask for one operation everything that there is to ask; yield the answers."""
+    named = PATHS | {"bulk": 999} if operation.action.changes else PATHS
+    path = operation.path.format_map(named)
+    if operation.name in {"pull_events", "pull_event"}:
+        begun = inbox.app.test_client().post(
+            "/api/v1/pulls", json={"since": "2020-01-01T00:00:00Z"}, headers=bearer(inbox.tokens[token])
+        )
+        said = begun.get_json()
+        path = operation.path.format_map(PATHS | {"pull": said.get("id", 1), "event": DEAD})
+        asked = [{"cursor": said.get("cursor", "")}] if operation.name == "pull_events" else [None]
+    else:
+        asked = ASKED.get(operation.name, [None])
+    for each in asked:
+        options = {"query_string": each or {}} if operation.method == "GET" else {"json": each or {}}
+        if operation.method != "GET" and "body" not in operation.inputs:
+            options = {}
+        client = inbox.app.test_client(use_cookies=False)
+        yield client.open(
+            f"/api/v1{path}", method=operation.method, headers=bearer(inbox.tokens[token]), **options
+        )
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def text_of(answer):
+    """The text of an answer with what it holds in base64."""
+    text = answer.get_data().decode(errors="replace") + str(answer.headers)
+    return text + "".join(
+        b64decode(found).decode(errors="replace") for found in re.findall(r'"body_b64": "([^"]+)"', text)
+    )
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_planted_text_is_in_no_answer_without_the_scope_bodies(planted, token):
+    wrong = {}
+    for operation in OPERATIONS:
+        if operation.name in {"forget_window", "send_test_alert"}:
+            continue
+        for answer in answers(planted, token, operation):
+            text = text_of(answer)
+            assert answer.status_code < 500, (operation.name, text)
+            if PROOF in text or (token in BLIND and PLANTED in text.replace(f"'{PLANTED}'", "")):
+                wrong.setdefault(operation.name, text[:600])
+
+    assert wrong == {}
+
+
+CONTENT = {
+    *("list_events", "get_event", "get_event_body", "get_other_body", "list_dead_letters", "list_issues"),
+    *("get_issue", "list_rejected", "list_steps", "list_stopped_steps", "pull_events", "pull_event"),
+    *("get_stats", "list_handlers", "list_bulk_replays", "get_bulk_replay", "list_audit"),
+}
+
+
+@pytest.mark.parametrize("token", ["read+bodies", "admin"])
+def test_planted_text_is_in_the_answers_with_it(planted, token):
+    shown = {
+        name
+        for name in CONTENT
+        for answer in answers(planted, token, BY_NAME[name])
+        if PLANTED in text_of(answer)
+    }
+
+    assert shown == CONTENT
+
+
+def test_search_needs_the_scope_bodies_and_says_so(planted):
+    asked = [("search_bodies", 2), ("count_events", 1), ("get_event_body", 1), ("diff_event", 1)]
+
+    for name, number in asked:
+        refused = list(answers(planted, "read", BY_NAME[name]))
+        assert [answer.status_code for answer in refused] == [403] * number
+        assert 'scope="bodies"' in refused[0].headers["WWW-Authenticate"]
+
+
+def test_reader_without_content_sees_class_code_handler_file_and_line(planted):
+    (answer,) = answers(planted, "read", BY_NAME["get_event"])
+
+    (run,), (failure,) = answer.json["runs"], answer.json["failures"]
+    frame = failure["frames"]["errors"][1]["frames"][0]
+    assert run["error"] == failure["error"] == "ValueError (shop/handlers.py:12)"
+    assert (failure["handler"], frame["file"], frame["line"]) == (HANDLER, "shop/handlers.py", 12)
+    assert (frame["function"], frame["code"]) == ("credit", ["raise x"])
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (f"ValueError: {PLANTED}", "ValueError"),
+        (f"ValueError: a\n{PLANTED}: b (a/b.py:1)", "ValueError (a/b.py:1)"),
+        (f"GiveUp: {PLANTED} (shop.py)", "GiveUp"),
+        ("ValueError (a/b.py:1)", "ValueError (a/b.py:1)"),
+        (f"odd name: {PLANTED}", "odd name"),
+        (f"ValueError\n{PLANTED}", "ValueError"),
+        ("the worker stopped in the middle", "the worker stopped in the middle"),
+    ],
+)
+def test_error_is_shown_without_what_it_says(error, shown):
+    assert brief(error) == shown
+
+
+def test_content_that_is_shown_is_in_the_audit(planted):
+    list(answers(planted, "read+bodies", BY_NAME["get_event"]))
+
+    noted = planted.connection.execute(
+        "SELECT who, subject FROM hookonce.audit WHERE action = 'look'"
+    ).fetchall()
+    assert ("read_bodies (token)", f"event {DEAD}") in noted
+    assert not any(who.startswith(("read (", "replay (")) for who, _ in noted)
+
+
+READERS = {
+    "event_details": {"detail", "detail_as_it_goes_on"},
+    "dead_letters": {"deaths_of"},
+    "failures": {"latest_of_issue", "just_failed"},
+    "rejected": {"rejected_deliveries"},
+    "body_search": {"search"},
+    "run_outcomes": {"outcomes"},
+    "steps": {"of_event", "stopped"},
+    "issues": {"listing", "get"},
+    "batch_figures": {"figures"},
+}
+"""What reads content of the ledger, by its module there."""
+
+
+def _readers_in(file):
+    """Yield the readers of content that a module uses, as `module.reader` or by an import."""
+    tree = ast.parse(file.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in READERS.get(node.value.id, ()):
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module and ".ledger." in node.module:
+            module = node.module.rpartition(".")[2]
+            yield from (each.name for each in node.names if each.name in READERS.get(module, ()))
+
+
+def test_content_is_read_in_one_module_of_those_that_show_it():
+    root = Path(hookonce.receiver.__file__).parent
+
+    found = {
+        str(file.relative_to(root)): sorted(set(_readers_in(file)))
+        for folder in ("desk", "api", "dashboard")
+        for file in (root / folder).rglob("*.py")
+    }
+
+    assert {file for file, readers in found.items() if readers} == {"desk/content.py"}
