@@ -19,7 +19,8 @@ _REF = "#/components/schemas/{model}"
 _ABOUT = """What the `hookonce` command line can do, for programs.
 
 A token is made with `hookonce tokens create NAME --scope read`; scopes are `read`, `bodies`, `replay` and `admin`,
-which includes the others. Listings are newest first; `next` of a page is the `cursor` of the page after. A POST with an
+which includes the others; content (bodies, headers, URLs, results, what errors say, logs) is shown with `bodies` only.
+Listings are newest first; `next` of a page is the `cursor` of the page after. A POST with an
 `Idempotency-Key` is done once: for 24 hours the same request is answered with the stored result. Every refusal is
 problem details (RFC 9457) whose `code` says what kind it is.
 """

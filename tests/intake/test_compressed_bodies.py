@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.dashboard.event_page.proof import proof
 from hookonce.receiver.encryption import OFF
+from hookonce.receiver.intake.explain.proof import proof
 from hookonce.receiver.ledger.queries import event_details
 from tests.ledger.test_body_search import search
 from tests.support.senders import SIGNING as SECRET
@@ -111,7 +111,7 @@ def test_proof_of_a_compressed_delivery_holds_afterwards(open_sources, signs_tex
 
     found = event_details.detail(shop.ledger, number, OFF)
 
-    assert proof(source, found.event, found.body).secret == "env:SHOP_SECRET"
+    assert proof(source, found.event.received_at, found.body).secret == "env:SHOP_SECRET"
 
 
 def test_redacted_body_is_kept_as_its_text(open_sources):

@@ -91,7 +91,7 @@ QUESTIONS = {
     "what is paused, and by whom": (
         lambda ask: (
             [(each["kind"], each["name"], each["by"]) for each in ask("list_pauses").known["data"]],
-            [c["who"] for c in ask("list_audit").known["data"]][:1],
+            [c["who"] for c in ask("list_audit", action="pause").known["data"]][:1],
         ),
         ([("handler", "books.refund", "person")], ["ann"]),
     ),
