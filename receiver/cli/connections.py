@@ -14,7 +14,6 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.ledger.database import connections, schema_version
-from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
 
 if TYPE_CHECKING:
     from hookonce.receiver.config.settings import Settings
@@ -72,17 +71,11 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
     url = settings.database_url if settings else here()
     if not url:
         raise ConfigError([NO_POSTGRESQL])
-    try:
-        with connections.connect(
-            url, lock=COMMAND_LOCK_TIMEOUT, statement=COMMAND_STATEMENT_TIMEOUT
-        ) as connection:
-            yield connection
-    except psycopg.errors.UndefinedTable:
-        with connections.connect(url) as connection:
-            schema_version.require_schema(connection)
-        raise SchemaBehind(
-            f"the database lacks tables, this version needs schema {REVISION}; run `hookonce db upgrade`"
-        ) from None
+    with connections.connect(
+        url, lock=COMMAND_LOCK_TIMEOUT, statement=COMMAND_STATEMENT_TIMEOUT
+    ) as connection:
+        schema_version.require_schema(connection)
+        yield connection
 
 
 def notify_workers(settings: "Settings") -> None:

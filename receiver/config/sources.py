@@ -194,7 +194,9 @@ class SourceReader:
         if self._table.tolerance and provider.tolerance is None:
             self._mistake(f"has tolerance, and {provider.name} signs no time; remove it")
         if self._table.tolerance and self._table.tolerance > _LONGEST_TOLERANCE:
-            self._mistake("tolerance is longer than 30d; a delivery that old is one that somebody kept")
+            self._mistake(
+                "tolerance is longer than 30d; expected at most that: older deliveries are captured ones"
+            )
         return self._table.tolerance
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:

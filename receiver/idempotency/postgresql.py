@@ -8,6 +8,7 @@ was lost rolls the work back. That works on any connection to the same database,
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,10 +30,13 @@ from hookonce.receiver.idempotency.records import (
 )
 from hookonce.receiver.ledger.database import connections, schema
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.maintenance import steady_clock
 from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
 
 SWEEP_BATCH = 100
 """Expired rows that go whenever one is made: more than come, so what expired never piles up."""
+LOOK_INTERVAL = timedelta(hours=1)
+"""How often a process looks at the clock: where no sweep runs, keys would count for ever (`steady_clock`)."""
 MAX_RESULT = 16 * 1024**2
 
 # A transaction that was waited for may have taken a moment: then `statement_timestamp` is early, and a lease that
@@ -105,6 +109,7 @@ class PostgresStore:
     def __init__(self, connect: Connections, place: str = USUAL_SCHEMA) -> None:
         self._connect = connect
         self._place = place
+        self._look_at = 0.0
 
     def close(self) -> None:
         """Close the connections that are kept for the next request."""
@@ -125,6 +130,9 @@ class PostgresStore:
             "retention": wanted.terms.retention,
         }
         with self._asking() as connection:
+            if time.monotonic() > self._look_at:
+                steady_clock.look(connection)
+                self._look_at = time.monotonic() + LOOK_INTERVAL.total_seconds()
             connection.execute(_SWEEP, [SWEEP_BATCH])
             row = connection.execute(_CLAIM, parameters).fetchone()
             if row is None:

@@ -133,7 +133,7 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         headers=headers,
         body=body if delivery.sent is None else delivery.sent,
         is_element=event.raw is not None,
-        unreadable=event.unreadable or None,
+        unreadable=_label(event.unreadable) if event.unreadable else None,
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         repeat_mark=provider.repeat_mark(delivery, event),

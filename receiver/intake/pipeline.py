@@ -199,7 +199,7 @@ class Intake:
         return self._store(source, delivery, events, at)
 
     def reread(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> list[str]:
-        """Take in a delivery that was verified and could not be read when it came; return the ids of its events.
+        """Take in a delivery that was verified and not readable when it came; return its events' ids in the ledger.
 
         Without `store` nothing is stored. Raises `Rejected` where it, or an event of it, can't be read still, and
         `LedgerUnavailable`.
@@ -210,9 +210,10 @@ class Intake:
             if event.unreadable:
                 raise Rejected(Reason.BAD_BODY, event.unreadable)
         new = self._rows(source, delivery, events, at)
-        if store and new:
-            run(self._committed(DeliveryEvents(new, source.window), IN_THREAD))
-        return [each.event_id for each in new]
+        if not store or not new:
+            return [each.event_id for each in new]
+        rows = run(self._committed(DeliveryEvents(new, source.window), IN_THREAD))
+        return [row.retry_id or each.event_id for each, row in zip(new, rows, strict=True)]
 
     def take_test(self, source: Source, delivery: Delivery, *, hold: bool = False) -> IntakeResult:
         """Take in what we signed ourselves; handlers see that its events are a test. A refusal is not noted.

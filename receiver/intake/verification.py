@@ -79,7 +79,7 @@ class Verifier:
         A delivery that verifies and that its adapter can't read is one event of type `unreadable`, unless the source
         verifies nothing. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
         """
-        limit = min(self._max_body, source.provider.max_body or self._max_body)
+        limit = source.body_limit(self._max_body)
         if source.provider.verifies_text:
             delivery = decoded(delivery, limit)
         self.verify(source, delivery, now)
@@ -143,8 +143,8 @@ class Verifier:
 def _within(source: Source, check: Check) -> Check:
     """Return what verifies a delivery within the tolerance that the source says, which may be wider or narrower.
 
-    As of the time that was signed, a delivery is as old as it was for its sender; and as of later than now by what the
-    tolerance is narrower, it is older by that.
+    Wider: a stale delivery is verified once more, as of the time that was signed. Narrower: each delivery is verified
+    once more, as if the difference had passed.
     """
     tolerance, usual = source.tolerance, source.provider.tolerance
     if tolerance is None or usual is None:

@@ -26,7 +26,7 @@ READ_SIZE = 64 * 1024
 
 
 PATIENCE = timedelta(seconds=4)
-"""How long a body waits for memory: a sender gives most of ten seconds, and some of it is for the ledger."""
+"""How long a body waits for memory: a sender waits for some ten seconds, and the ledger needs a part of them."""
 
 
 class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
@@ -37,8 +37,9 @@ class MemoryBudget:
     """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
 
     So a client that announces much and sends nothing takes nothing. A body that finds too little left waits until
-    others are done, first come, first served. One of them goes on all the same, and takes as much as `largest`, which
-    is kept for it: else all might wait for each other, each with a part of its body.
+    others are done, first come, first served. One of them goes on all the same, and takes as much as `largest` (a body
+    and its text, where it is compressed), which is kept for it: else all might wait for each other, each with a part of
+    its body.
     """
 
     def __init__(self, size: int, largest: int = 0) -> None:

@@ -61,7 +61,7 @@ class DeliveryEndpoint:
         largest = max(
             [settings.max_body, *(each.body_limit(settings.max_body) for each in settings.sources.values())]
         )
-        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * largest), largest)
+        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 3 * largest), 2 * largest)
         self._sources = settings.sources
         self._max_body = settings.max_body
         self._intake = intake

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from hookonce.jobs.alerts.conditions import ledger_conditions
-from hookonce.providers import UNREADABLE
+from hookonce.providers import UNREADABLE, Event
 from hookonce.providers.kit import many_events, one_event, registry
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake.rereading import Rereader
@@ -191,6 +191,16 @@ def test_id_that_can_be_read_is_told_and_stays_free_for_the_readable_event(recei
     assert send(receiver, b'{"id": "evt_7", "type": "invoice.paid"}', "stripe").json["status"] == "accepted"
 
 
+@pytest.mark.parametrize("odd", [b"evt_\\u0000", b"evt_\\ud800", b"evt_\xe9", b"x" * 1_000_000], ids=len)
+def test_whatever_stands_in_its_id_an_unreadable_delivery_is_stored(receiver, odd):
+    stripe(receiver)
+
+    assert send(receiver, b'{"id": "%s", "amount": NaN}' % odd, "stripe").status_code == 200
+
+    [(length,)] = receiver.query("SELECT length(error) FROM hookonce.failures")
+    assert length < 300
+
+
 def test_forged_and_unverified_deliveries_are_refused_as_before(receiver):
     stripe(receiver)
     forged = replace(
@@ -239,6 +249,29 @@ def test_replay_finds_a_duplicate_where_the_senders_retry_came_meanwhile(receive
     assert len(receiver.query(STATES)) == 2
     [(result,)] = receiver.query("SELECT result FROM hookonce.runs WHERE event = %s AND is_last", unread)
     assert result == {"read_as": [retried]}
+
+
+def test_replay_points_to_a_retry_that_has_another_id(receiver, connection):
+    def read(delivery):
+        data = json.loads(delivery.body)["event"]
+        return [Event(data["id"], data["type"], data, retry_ids=(data["first"],))]
+
+    stripe(receiver, read)
+    body = b'{"event": {"id": "%s", "first": "a", "type": "t"}}'
+    send(receiver, body % b"a", "stripe")
+    stripe(receiver)
+    send(receiver, body % b"b", "stripe")
+    (known, *_), (unread, *_) = receiver.query(STATES)
+    connection.execute(
+        "UPDATE hookonce.events SET fingerprint = (SELECT fingerprint FROM hookonce.events WHERE id = %s)",
+        [unread],
+    )
+    stripe(receiver, read)
+
+    assert replayed(receiver, connection, unread) == [ReplayOutcome.READ]
+
+    [(result,)] = receiver.query("SELECT result FROM hookonce.runs WHERE event = %s AND is_last", unread)
+    assert result == {"read_as": [known]}
 
 
 def test_dry_run_of_a_replay_stores_nothing(receiver, connection):

@@ -20,6 +20,10 @@ COMMANDS = [
     ("sweep", "--once"),
     ("doctor",),
     ("dev", "--port", "{port}"),
+    ("replay", "1"),
+    ("events", "list"),
+    ("events", "erase", "1", "--yes"),
+    ("pause", "stripe"),
 ]
 ROWS = "SELECT '{0}', md5(string_agg(t::text, ',' ORDER BY t::text)) FROM hookonce.{0} t"
 TABLES = """
@@ -28,9 +32,14 @@ SELECT relname FROM pg_class WHERE relnamespace = 'hookonce'::regnamespace AND r
 
 
 @pytest.fixture
-def unreleased(database_url, redis_url):
-    """The URL of a ledger as the last of the 24 unreleased revisions left it, with an event that was handled."""
+def unreleased(database_url, redis_url, tmp_path):
+    """The URL of a ledger that says the last of the 24 unreleased revisions, with an event that was handled.
+
+    Its events were exported before, as by that version's own command.
+    """
     deliver(database_url, redis_url, "evt_1")
+    exported = hookonce("events", "export", place=tmp_path, DATABASE_URL=database_url)
+    (tmp_path / "events.jsonl").write_text(exported.stdout)
     with psycopg.connect(database_url, autocommit=True) as connection:
         put_into_state(connection, 1, "done", [("credit", "done", 1)])
         connection.execute("UPDATE hookonce.hookonce_version SET version_num = '0024'")
@@ -72,12 +81,10 @@ def test_command_refuses_the_ledger_in_a_line_and_leaves_it_as_it_is(
     assert everything(unreleased) == before
 
 
+@pytest.mark.usefixtures("unreleased")
 def test_events_are_brought_into_a_new_ledger_held_and_come_again_as_duplicates(
-    unreleased, empty_database, redis_url, tmp_path
+    empty_database, redis_url, tmp_path
 ):
-    exported = hookonce("events", "export", place=tmp_path, DATABASE_URL=unreleased)
-    (tmp_path / "events.jsonl").write_text(exported.stdout)
-
     migrate.upgrade(empty_database)
     imported = hookonce(
         "events", "import", "--no-run", "events.jsonl", place=tmp_path, DATABASE_URL=empty_database

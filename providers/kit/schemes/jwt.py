@@ -282,7 +282,7 @@ class Jwt:
                 raise Rejected(Reason.BAD_HEADER, f"the token's {name} is not a time")
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:
-            raise Rejected(Reason.STALE, "the token is no longer valid", _age(now - times["exp"]))
+            raise Rejected(Reason.STALE, "the token is no longer valid", _age(now - times["exp"] + 1))
         if self.longest:
             left = times["exp"] - now if times["exp"] is not None else 0
             age = now - times["iat"] if times["iat"] is not None and times["exp"] is None else 0

@@ -86,7 +86,7 @@ RIGHTS: Mapping[str, Rights] = {
     "batch_counts": Rights("r", "raw", "r"),
     "alerts": Rights("r", "rawd", "raw"),
     "watching": Rights("r", "raw", "r"),
-    "clock": Rights("r", "raw", "raw"),
+    "clock": Rights("raw", "raw", "raw"),
     "handlers": Rights("r", "rawd", "r"),
     "handler_attempts": Rights("r", "rawd", "r"),
     "worker_slots": Rights("r", "rawd", "r"),

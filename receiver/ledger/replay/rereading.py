@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Final
 
 import psycopg
-from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from hookonce.receiver.encryption import Keyring
@@ -20,10 +19,9 @@ from hookonce.receiver.ledger.stats import activity, event_counts
 from hookonce.receiver.ledger.store import Key
 
 _STORED: Final = """
-SELECT b.url, b.headers, b.body, b.key_id, b.is_element, e.source, e.event_id, e.fingerprint
+SELECT e.received_at, b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint, b.is_element
 FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE e.id = %s
 """
-_RECEIVED: Final = "SELECT received_at FROM hookonce.events WHERE id = %s"
 
 _FIND: Final = """
 SELECT e.id FROM unnest(%s::text[], %s::text[]) AS k (source, event_id) JOIN hookonce.events e USING (source, event_id)
@@ -53,13 +51,12 @@ class UnreadDelivery:
 
 def find(connection: psycopg.Connection, event: int, keyring: Keyring) -> UnreadDelivery | None:
     """Return what is stored of an unreadable event; None where its body is gone, or can't be decrypted here."""
-    with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
-        stored = cursor.execute(_STORED, [event]).fetchone()
-    body = decrypt_body(keyring, stored)
-    received = connection.execute(_RECEIVED, [event]).fetchone()
-    if stored is None or body is None or body.unreadable or received is None:
+    row = connection.execute(_STORED, [event]).fetchone()
+    if row is None:
         return None
-    return UnreadDelivery(stored.source, received[0], body)
+    stored = StoredBody(*row[1:])
+    body = decrypt_body(keyring, stored)
+    return None if body is None or body.unreadable else UnreadDelivery(stored.source, row[0], body)
 
 
 def end_as_read(connection: psycopg.Connection, event: int, keys: Sequence[Key]) -> None:
