@@ -1,6 +1,6 @@
 """Content: bodies, headers, URLs, results, what errors say and what handlers logged; handed out here and nowhere else.
 
-Who asks needs the scope `bodies`; without it rows come with why the content is withheld, and of an error its class,
+A caller needs the scope `bodies`; without it rows come with why the content is withheld, and of an error its class,
 code, file and line. What is handed out is redacted and masked by the rules of now, without what proves a delivery, and
 noted in the audit once an hour for each subject.
 """
