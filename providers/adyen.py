@@ -1,7 +1,8 @@
 """Adyen signs eight fields of each payment notification, or the whole body of others; HMAC-SHA256, in base64.
 
 For a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
-SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have
+SDKs: amount, references and outcome are covered, the rest is not. An item without a right signature is refused by
+itself, and the others of its batch are taken in. Platform and management webhooks have
 `HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told apart by event code, PSP
 reference and whether an authorisation failed; a platform's resource by its id when created (of the two sides of an
 internal transfer the incoming one says so), later with type and time, and its `sequenceNumber` or else all that is
@@ -96,6 +97,12 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         scheme.verify(delivery, secrets, now)
 
 
+def parts(delivery: Delivery) -> list[Delivery]:
+    """Return a delivery of each payment, which are signed one by one; any other delivery alone. Raises: Rejected."""
+    is_signed_whole = "hmacsignature" in delivery.headers or not _items(delivery)
+    return [delivery] if is_signed_whole else _payments.parts(delivery)
+
+
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
     """What Adyen would send: items of payments signed one by one, or any other body as a whole."""
     data = json.loads(body) if b"notificationItems" in body else {}
@@ -122,6 +129,14 @@ sender = kit.Sender(
         "$.data.id",
     ),
     accepted=Reply(body=b"[accepted]"),
+    parts=parts,
     max_body=1 << 20,  # it is parsed before it is known to be genuine
+    mode=kit.mode(
+        kit.first("$.environment", kit.whole("$.live")),
+        live=(
+            "live",
+            "true",
+        ),
+    ),
     setup_url="https://docs.adyen.com/development-resources/webhooks/",
 )

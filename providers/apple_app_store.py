@@ -107,6 +107,7 @@ def configure(given: kit.Options) -> kit.Configured:
             tolerance=_TIME.tolerance,
             max_body=1 << 20,  # it is parsed before it is known to be genuine
             deliver=partial(_deliver, environments[0]),
+            mode=kit.mode(kit.first("$.data.environment", "$.summary.environment"), live=("Production",)),
             setup_url="https://appstoreconnect.apple.com",
         ),
     )

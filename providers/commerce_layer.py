@@ -30,5 +30,6 @@ sender = kit.Sender(
         "body",
         because="what has no topic was not sent by a webhook",
     ),
+    mode=kit.mode("$.data.meta.mode", live=("live",)),
     setup_url="https://dashboard.commercelayer.io/",
 )

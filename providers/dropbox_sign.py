@@ -96,5 +96,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.event.event_hash", "$.json.event.event_hash"),
     accepted=Reply(body=b"Hello API Event Received"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
+    mode=kit.mode("$.signature_request.test_mode", live=(False,)),
     setup_url="https://app.hellosign.com/home/myAccount#api",
 )

@@ -41,5 +41,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(2),
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
+    mode=kit.mode("$.mode", live=("production",)),
     setup_url="https://www.easypost.com/account/webhooks-and-events",
 )

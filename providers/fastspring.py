@@ -20,5 +20,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.days(8),
     identity=kit.told_apart_by("$.events[*].id"),
+    mode=kit.mode("$.live", live=(True,)),
     setup_url="https://app.fastspring.com/integrations/webhooks.xml",
 )

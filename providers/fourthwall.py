@@ -19,5 +19,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon="not known: no page of the sender's that says it was at hand",
     identity=kit.told_apart_by("$.id"),
+    mode=kit.mode("$.testMode", live=(False,)),
     setup_url="https://docs.fourthwall.com/webhooks/getting-started",
 )

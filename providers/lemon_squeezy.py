@@ -21,5 +21,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.meta.webhook_id + $.data.id + $.data.attributes.updated_at"),
+    mode=kit.mode("$.meta.test_mode", live=(False,), absent="live"),
     setup_url="https://app.lemonsqueezy.com/settings/webhooks",
 )

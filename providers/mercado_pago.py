@@ -75,5 +75,6 @@ sender = kit.Sender(
     signed_message=_message,
     retry_horizon=kit.days(8),
     identity=kit.told_apart_by("$.id"),
+    mode=kit.mode("$.live_mode", live=(True,)),
     setup_url="https://www.mercadopago.com.br/developers/panel/app",
 )

@@ -27,5 +27,6 @@ sender = kit.Sender(
         "body",
         because="every delivery has the header; a body without it tells when its object was changed",
     ),
+    mode=kit.mode("$.data.live_mode", live=(True,)),
     setup_url="https://app.moderntreasury.com/developers/webhooks",
 )

@@ -27,5 +27,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(4),
     identity=kit.told_apart_by("$.event + $.data.id", "$.event + $.data.reference", "receipt"),
     id_period=kit.minutes(4),
+    mode=kit.mode("$.data.domain", live=("live",)),
     setup_url="https://dashboard.paystack.com/#/settings/developers",
 )

@@ -100,6 +100,7 @@ def configure(given: kit.Options) -> kit.Configured:
             tolerance=scheme.tolerance,
             fetches=_FETCHES,
             check_secret=_check,
+            mode=kit.mode("$.environment", live=("production",)),
             setup_url="https://dashboard.plaid.com/developers/webhooks",
         ),
     )

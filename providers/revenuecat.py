@@ -42,5 +42,6 @@ sender = kit.Sender(
     body_is_unsigned=True,
     retry_horizon=kit.hours(6),
     identity=kit.told_apart_by("$.event.id"),
+    mode=kit.mode("$.event.environment", live=("PRODUCTION",)),
     setup_url="https://app.revenuecat.com",
 )

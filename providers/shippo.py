@@ -43,5 +43,6 @@ sender = kit.Sender(
         because="what has no time of its change is sent when it changes, and a retry repeats the body",
     ),
     unauthenticated=True,
+    mode=kit.mode("$.test", live=(False,)),
     setup_url="https://portal.goshippo.com/api-config/webhooks",
 )

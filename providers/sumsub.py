@@ -43,5 +43,6 @@ sender = kit.Sender(
         "body",
         because="every webhook says in milliseconds when it was made",
     ),
+    mode=kit.mode("$.sandboxMode", live=(False,), absent="live"),
     setup_url="https://cockpit.sumsub.com/checkus/devSpace/webhooks",
 )

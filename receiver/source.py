@@ -56,6 +56,7 @@ class Source:
     `rate` of its deliveries, `quota` of its events: what is beyond is refused with the status `refuses_with`, or
     accepted and put off where that is None.
     `secret_names`: the reference of each secret (`env:NAME`), in their order; never a secret.
+    `accept`: the one mode of its sender, `live` or `test`, whose events are handled; None for both.
     `secret_notes`: what stands around its secrets and is hardly a part of them: quotes, blanks, a line end.
     `max_body`: bytes that a delivery may have, if other than its sender's usual; `tolerance`: how old a signed time may
     be, if other than the sender's.
@@ -86,6 +87,7 @@ class Source:
     secret_notes: tuple[str, ...] = ()
     max_body: int | None = None
     tolerance: timedelta | None = None
+    accept: Literal["live", "test"] | None = None
     url: str = field(default="", repr=False)
     url_reference: str = ""
 

@@ -63,7 +63,8 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.DONE: "every run ended well",
     EventStatus.DEAD: "a run used up its attempts, or its handler gave up; or the event can't be read: "
     "needs a person",
-    EventStatus.IGNORED: "no handler takes events of this type; workers look again at those of the last 15 minutes",
+    EventStatus.IGNORED: "no handler takes events of this type; workers look again at those of the last 15 minutes"
+    " (or its source has `accept`, and it is of the other mode: then it stays ignored)",
     EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
     "or it was imported without `--run`: needs a person",
     EventStatus.LOST: "nothing is left of it but that it came: an error of ours, which `hookonce doctor` and the sweep "

@@ -46,6 +46,7 @@ from hookonce.providers.kit.events.fields import (
     fixed,
     header,
     join,
+    mode,
     or_body,
     or_unknown,
     position,

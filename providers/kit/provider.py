@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from hookonce.providers import Delivery, Event, Reply
 from hookonce.providers.kit.events.declare import one_event, one_of_two
 from hookonce.providers.kit.events.fields import EventView, text_or_none
+from hookonce.providers.kit.reading.bodies import any_body_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Events, Sender
 from hookonce.providers.kit.signing.verdict import Sign, SignOptions, delivering, signer
@@ -63,6 +64,13 @@ class Provider(Sender):
             return self.deliver(body, secret, now, **options)
         headers = self.sign(body, secret, now, **options)
         return Delivery(options["method"], options.get("url", ""), headers, body)
+
+    def mode_of(self, delivery: Delivery, event: Event) -> str | None:
+        """Return whether an event is of its sender's `live` mode or a `test`; None where the sender does not tell."""
+        if self.mode is None:
+            return None
+        whole = event.data if event.raw is None else any_body_or_none(delivery)
+        return text_or_none(self.mode, EventView(delivery, event.data, whole))
 
     def nonce_mark(self, delivery: Delivery, event: Event) -> bytes | None:
         """Return the SHA-256 of the signed nonce; None of a sender, or a delivery, that has none."""

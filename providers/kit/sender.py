@@ -147,6 +147,9 @@ class Sender:
     deliver: like `sign`, but makes the whole delivery, where the signature is in the body or the URL
     sample: makes a body with a given event id and type, for test deliveries; `one_event` and its like have one
     decode: decrypts the body of a verified delivery, or puts it where the events are read; its result is kept
+    parts: cuts a delivery whose parts are signed one by one into deliveries of one part each, in the order of `events`;
+        a part that does not verify is refused by itself, and the others are taken in
+    mode: "live" or "test", of a sender that tells which an event is (`kit.mode`); what a source's `accept` looks at
     setup_url: the sender's page about its webhooks
 
     Raises: ValueError for a text where a tuple of texts belongs.
@@ -184,6 +187,8 @@ class Sender:
     deliver: Deliver | None = None
     sample: Callable[[str, str], bytes] | None = None
     decode: Callable[[Delivery, Sequence[str]], Delivery] | None = None
+    parts: Callable[[Delivery], list[Delivery]] | None = None
+    mode: Extractor | None = None
     setup_url: str | None = None
 
     @property

@@ -52,6 +52,10 @@ class SourceTable(BaseModel):
         le=30 * 86400,
         description="seconds that Redis remembers an id; the ledger far longer",
     )
+    accept: Literal["live", "test"] | None = Field(
+        default=None,
+        description='`"live"`: events of its sender\'s test mode are kept as ignored, and no handler gets them',
+    )
     public_url: str | None = Field(default=None, description="as in `[receiver]`, for this source alone")
     url: str | None = Field(
         default=None,
@@ -141,6 +145,10 @@ class SourceReader:
             return None
         self._check_proof(provider)
         self._check_repeats(provider)
+        if self._table.accept and provider.mode is None:
+            self._mistake(
+                f"has accept, but {provider.name} does not tell test events from live ones; remove it"
+            )
         self._check_url(provider, public_url)
         found: list[str] = []
         chosen = source_choices.chosen_ids(self._table, found)
@@ -174,6 +182,7 @@ class SourceReader:
             rate=self._table.rate,
             quota=self._table.quota,
             refuses_with=refuses_with,
+            accept=self._table.accept,
             secret_names=names,
             max_body=self._table.max_body,
             tolerance=self._tolerance(provider),

@@ -151,7 +151,8 @@ def _batch(record: Mapping[str, Any]) -> _Line:
 
 
 def _ignored(record: Mapping[str, Any]) -> _Line:
-    what = f"{record.get('type')}  no handler takes it (event {record.get('event')})"
+    why = record.get("reason", "no handler takes it")
+    what = f"{record.get('type')}  {why} (event {record.get('event')})"
     return _Line(record.get("source"), EventStatus.IGNORED, what)
 
 

@@ -111,6 +111,14 @@ def plausible_time(moment: datetime | None) -> datetime | None:
     return moment
 
 
+def _unwanted(source: Source, delivery: Delivery, event: Event) -> str | None:
+    """Return why a source does not accept an event: None where it does, or where the event says no mode."""
+    found = source.provider.mode_of(delivery, event) if source.accept else None
+    if found is None or found == source.accept:
+        return None
+    return f'a {found} event, and source {source.name} has accept = "{source.accept}"'
+
+
 def new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
     provider = source.provider
@@ -134,6 +142,7 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         body=body if delivery.sent is None else delivery.sent,
         is_element=event.raw is not None,
         unreadable=_label(event.unreadable) if event.unreadable else None,
+        unwanted=_unwanted(source, delivery, event),
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         repeat_mark=provider.repeat_mark(delivery, event),

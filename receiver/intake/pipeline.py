@@ -162,22 +162,28 @@ class Intake:
             probe = self._verifier.reply_to_probe(source, delivery) if may_be_probe else None
             if probe is not None:
                 return probe
-            delivery, events = self._verifier.authenticate(source, delivery, now)
+            delivery, events, refused = self._verifier.authenticate(source, delivery, now)
         except Rejected as error:
-            holds_secret = isinstance(error, SecretMismatch)
-            is_plain = not coding_of(delivery.headers)  # nothing can be masked in what is compressed
-            is_kept = source.keep_body and not source.redact and not holds_secret and is_plain
-            body = masked_body(delivery.body, source) if is_kept else b""
-            headers = kept_headers(delivery.headers, source)
-            if source.quarantine and not holds_secret:
-                self._quarantine_buffer.offer(source, error.reason, delivery)
-            self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
+            self._note_refusal(source, delivery, error)
             raise
+        for part, refusal in refused:
+            self._note_refusal(source, part, refusal)
         changes: dict[str, Any] = {}
         if source.rate or source.quota:
             put_off = self.load.admit(source, len(events))
             changes = {} if put_off is None else {"put_off": put_off}
         return events, DeliveryEvents(self._rows(source, delivery, events, now, **changes), source.window)
+
+    def _note_refusal(self, source: Source, delivery: Delivery, error: Rejected) -> None:
+        """Count a delivery, or a part of one, that was refused, and keep of it what its source keeps."""
+        holds_secret = isinstance(error, SecretMismatch)
+        is_plain = not coding_of(delivery.headers)  # nothing can be masked in what is compressed
+        is_kept = source.keep_body and not source.redact and not holds_secret and is_plain
+        body = masked_body(delivery.body, source) if is_kept else b""
+        headers = kept_headers(delivery.headers, source)
+        if source.quarantine and not holds_secret:
+            self._quarantine_buffer.offer(source, error.reason, delivery)
+        self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
 
     def _give_back(self, source: Source, result: IntakeResult) -> None:
         """Have what was known take nothing from its source's limit."""
@@ -188,15 +194,19 @@ class Intake:
     def reverify(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> IntakeResult:
         """Take in what was refused then, if it is authentic as of `at`; a probe has no events, a refusal is not noted.
 
-        Without `store` nothing is stored, and every event passes for a new one. Raises as `take` does.
+        Without `store` nothing is stored, and every event passes for a new one. Raises as `take` does, also where only
+        some parts are authentic, which are taken in.
         """
         source = self._handshake_secrets.with_secret(source)
         if self._verifier.is_probe(source, delivery):
             return IntakeResult()
-        delivery, events = self._verifier.authenticate(source, delivery, at)
-        if not store:
-            return IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
-        return self._store(source, delivery, events, at)
+        delivery, events, refused = self._verifier.authenticate(source, delivery, at)
+        result = IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
+        if store:
+            result = self._store(source, delivery, events, at)
+        for _, error in refused:
+            raise error
+        return result
 
     def reread(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> list[str]:
         """Take in a delivery that was verified and not readable when it came; return its events' ids in the ledger.
@@ -223,7 +233,7 @@ class Intake:
         source, now = self._handshake_secrets.with_secret(source), self._clock()
         self._verifier.verify(source, delivery, now)
         delivery, events = self._verifier.read(source, delivery)
-        return self._store(source, delivery, events, now, is_test=True, hold=hold)
+        return self._store(source, delivery, events, now, is_test=True, hold=hold, unwanted=None)
 
     @property
     def is_idle(self) -> bool:
@@ -305,6 +315,9 @@ class Intake:
             elif each.unreadable:
                 self.background_writer.count(Tally(Kind.UNREADABLE, each.source))
                 log.warning("unreadable", extra={"source": each.source, "event": row.id})
+            elif each.unwanted:
+                said = {"source": each.source, "event": row.id, "type": each.type, "reason": each.unwanted}
+                log.info("ignored", extra=said)
             if row.verdict is Verdict.CONFLICT and each.provider == COMMAND:
                 log.warning("key reused", extra={"source": each.source, "event": row.id})
             elif row.verdict is Verdict.CONFLICT:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.events.declare import unreadable_delivery
@@ -30,6 +31,14 @@ MAX_COPIED_HEADERS = 64 * 1024 * 1024
 
 class Unproven(Rejected):
     """A delivery does not prove its sender: what should prove it is wrong, malformed or not there."""
+
+
+class Authentic(NamedTuple):
+    """A delivery that was verified, its events, and its parts that were not, each with the reason."""
+
+    delivery: Delivery
+    events: list[Event]
+    refused: list[tuple[Delivery, Rejected]]
 
 
 class Verifier:
@@ -73,27 +82,56 @@ class Verifier:
                 raise
             return None
 
-    def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> tuple[Delivery, list[Event]]:
-        """Verify a delivery; return it as it is to be kept (inflated, and decrypted), and its events.
+    def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> Authentic:
+        """Verify a delivery; return it as it is to be kept (inflated, and decrypted), with its events.
 
+        Of a sender that signs parts one by one, the parts that do not verify are `refused`, and have no events.
         A delivery that verifies and that its adapter can't read is one event of type `unreadable`, unless the source
         verifies nothing. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`.
         """
         limit = source.body_limit(self._max_body)
         if source.provider.verifies_text:
             delivery = decoded(delivery, limit)
-        self.verify(source, delivery, now)
+        refused = self._verify_parts(source, delivery, now)
         reach("delivery.verified")
         try:
             delivery = decoded(delivery, limit)
-            return self.read(source, delivery)
+            delivery, events = self.read(source, delivery)
+            return Authentic(
+                delivery, [each for at, each in enumerate(events) if at not in refused], [*refused.values()]
+            )
         except Rejected as error:
+            for _, first in refused.values():  # what is unreadable is kept whole, and not all of it is proven
+                raise first from None
             is_bomb = (
                 error.reason is Reason.TOO_LARGE and delivery.sent is None and coding_of(delivery.headers)
             )
             if source.unauthenticated or error.reason not in _UNREADABLE or is_bomb:
                 raise
-            return delivery, [unreadable_delivery(source.provider.events, delivery, error)]
+            return Authentic(delivery, [unreadable_delivery(source.provider.events, delivery, error)], [])
+
+    def _verify_parts(
+        self, source: Source, delivery: Delivery, now: datetime
+    ) -> dict[int, tuple[Delivery, Rejected]]:
+        """Verify a delivery, part by part if its sender signs them so; return those that do not verify, by place.
+
+        Raises as `verify`, where none does.
+        """
+        parts = [delivery]
+        if source.provider.parts and not source.unauthenticated:
+            with suppress(Rejected):  # `verify` says why it can't be read
+                parts = source.provider.parts(delivery)
+        refused = {}
+        for at, part in enumerate(parts):
+            try:
+                self.verify(source, part, now)
+            except Rejected as error:
+                if len(parts) == 1:
+                    raise
+                refused[at] = (part, error)
+        if len(refused) == len(parts):
+            raise refused[0][1]
+        return refused
 
     def verify(self, source: Source, delivery: Delivery, now: datetime) -> None:
         """Verify a delivery. Raises `Rejected`, as `Unproven` where the sender is not proven, and `KeyUnavailable`."""

@@ -68,6 +68,9 @@ ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
 """Events that nothing happens to any more by itself; retention may take them."""
 OPEN_RUNS: Final = (RunStatus.WAITING, RunStatus.RUNNING)
 """Runs that are under way: these have a `due_at`; a waiting one may be parked."""
+WHY_UNREADABLE: Final = f"""(SELECT f.error FROM hookonce.failures f JOIN hookonce.runs r USING (event, handler)
+ WHERE f.event = e.id AND f.handler = '' AND r.status = '{RunStatus.DEAD}' LIMIT 1)"""  # noqa: S608  a constant
+"""SQL: why the event `e` could not be read; NULL of one that was."""
 
 
 def one_of(column: str, statuses: Iterable[EventStatus | RunStatus]) -> str:

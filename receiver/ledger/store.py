@@ -26,7 +26,8 @@ from hookonce.receiver.ledger.columns import Column, InBodies, InEvents, types, 
 from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.database.statements import fetched
 from hookonce.receiver.ledger.maintenance import partitions
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
 Key = tuple[str, str]
@@ -60,6 +61,7 @@ class NewEvent(NamedTuple):
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
     operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
     is due so much later. `unreadable`: why its adapter could not read it; it is dead then, and no handler gets it.
+    `unwanted`: why its source does not accept it; it is ignored then.
     `retry_ids`: an event that is stored under one of these is this one, unless an event has its own id. A field that
     is a column says of which table; it is written by that name.
     """
@@ -77,6 +79,7 @@ class NewEvent(NamedTuple):
     body: InBodies[bytes]
     is_element: InBodies[bool] = False
     unreadable: str | None = None
+    unwanted: str | None = None
     hold_repeats: bool = False
     key_id: InBodies[str | None] = None
     traceparent: InBodies[str | None] = None
@@ -111,6 +114,7 @@ _TYPES = types(NewEvent)
 _IN_EVENTS = ", ".join(values(NewEvent, "events"))
 _IN_BODIES = values(NewEvent, "bodies")
 
+_IS_TAKEN = "coalesce(unreadable, unwanted) IS NULL"
 _IS_HELD = "(hold OR hold_repeats AND repeat_of IS NOT NULL)"
 
 _INSERT_NEW = f"""
@@ -138,9 +142,9 @@ WITH incoming AS MATERIALIZED (
     INSERT INTO hookonce.queue (event, received_at, source, type, due_at, waits)
     SELECT id, received_at, source, stored.type, now() + coalesce(put_off, interval '0'),
            CASE WHEN {_IS_HELD} THEN '{states.Waits.HELD}' END
-    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NULL
+    FROM stored JOIN incoming USING (source, event_id) WHERE {_IS_TAKEN}
 )%u%k
-SELECT source, event_id, id, unreadable IS NULL AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
+SELECT source, event_id, id, {_IS_TAKEN} AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
 _RETRY_TYPES = ("text", "text", "bytea", "text", "interval")
@@ -150,14 +154,17 @@ _RETRIED = f"""unnest({", ".join(f"%b::{kind}[]" for kind in _RETRY_TYPES)})
 _UNLESS_RETRIED = f"""WHERE NOT EXISTS (
         SELECT FROM {_RETRIED}
         WHERE (r.source, r.event_id) = (i.source, i.event_id) AND e.received_at > now() - r.within)"""
-_UNREADABLE = f""", buried AS (
+_NOT_TAKEN = f""", ended AS (
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
-    SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
-    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NOT NULL
+    SELECT id, '', 1, CASE WHEN unreadable IS NULL THEN '{EventStatus.IGNORED}' ELSE '{RunStatus.DEAD}' END, 0, now()
+    FROM stored JOIN incoming USING (source, event_id) WHERE NOT {_IS_TAKEN}
 ), explained AS (
     INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
-    SELECT id, '', 1, 0, unreadable
-    FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NOT NULL
+    SELECT id, '', 1, 0, coalesce(unreadable, unwanted)
+    FROM stored JOIN incoming USING (source, event_id) WHERE NOT {_IS_TAKEN}
+), ignored AS (
+    SELECT source FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NULL AND unwanted IS NOT NULL
+), counted AS ({event_counts.newly_ignored("ignored")}
 )"""  # noqa: S608  constants
 _MARKED = {
     "%r": "least(",
@@ -175,11 +182,11 @@ _MARKED = {
 
 
 @cache
-def _insert_statement(*, unless_retried: bool, marked: bool, unreadable: bool) -> str:
+def _insert_statement(*, unless_retried: bool, marked: bool, all_taken: bool) -> str:
     """Return the statement that inserts a batch, with what its events need and nothing besides."""
     parts = {
         "%s": _UNLESS_RETRIED if unless_retried else "",
-        "%u": _UNREADABLE if unreadable else "",
+        "%u": "" if all_taken else _NOT_TAKEN,
         **(_MARKED if marked else dict.fromkeys(_MARKED, "")),
     }
     statement = _INSERT_NEW
@@ -338,7 +345,7 @@ def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
     statement = _insert_statement(
         unless_retried=bool(retried),
         marked=any(event.repeat_mark is not None for event in batch),
-        unreadable=any(event.unreadable for event in batch),
+        all_taken=not any(event.unreadable or event.unwanted for event in batch),
     )
     return statement, [*_columns(batch), *retried]
 

@@ -13,7 +13,7 @@ from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
-from hookonce.receiver.ledger.states import Waits
+from hookonce.receiver.ledger.states import WHY_UNREADABLE, Waits
 from hookonce.receiver.ledger.store import NewEvent, Verdict, store
 
 TRANSFER_PAGE_SIZE = 100
@@ -23,12 +23,12 @@ TRANSFER_WINDOW = 50_000
 _COLUMNS = """id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, received_at,
 occurred_at, deliveries, is_test"""
 
-_WITH_BODIES = """
+_WITH_BODIES = f"""
 SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element,
        b.event IS NOT NULL AS kept,
-       (SELECT f.error FROM hookonce.failures f WHERE f.event = e.id AND f.handler = '' LIMIT 1) AS unreadable
-FROM ({events}) AS e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
-"""
+       {WHY_UNREADABLE} AS unreadable
+FROM ({{events}}) AS e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
+"""  # noqa: S608  constants
 
 _RUNS = """
 SELECT event, handler, status, attempts, started_at, finished_at, result, sealed_result, key_id

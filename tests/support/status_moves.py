@@ -2,9 +2,10 @@
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
-NEW = {"events": ("received", "held", "dead"), "runs": ("waiting", "running", "dead")}
+NEW = {"events": ("received", "held", "dead", "ignored"), "runs": ("waiting", "running", "dead")}
 """An event is stored held if its source holds repeats and it is one, or if it was imported without `--run`; dead if it
-can't be read. The first claim of an event makes its runs, leased or not, or dead if the event can't be read."""
+can't be read; ignored if its source does not accept it. The first claim of an event makes its runs, leased or not, or
+dead if the event can't be read."""
 MOVES = {
     "events": {
         # Claimed: a handler runs; none may run yet; none takes it; or what the ledger holds of it can't be read.

@@ -8,7 +8,7 @@ What they make is called like a function, and has `sample` besides.
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -129,6 +129,12 @@ class many_events(one_event):  # noqa: N801
             _element(self, EventView(delivery, value, whole, at), raw)
             for at, (value, raw) in enumerate(self._elements(whole, document))
         ]
+
+    def parts(self, delivery: Delivery) -> list[Delivery]:
+        """Return a delivery of each event of `delivery`, as they are written. Raises: Rejected(bad_body)."""
+        found = self._elements(json_body(delivery), text_of(delivery.body))
+        bodies = (self.batch(raw.encode("utf-8", "surrogatepass")) for _, raw in found)
+        return [replace(delivery, body=body, readings={}) for body in bodies]
 
     def _elements(self, whole: object, document: str) -> list[tuple[Any, str]]:
         """Return the elements, each with its own characters. Raises: Rejected(bad_body) where there is no list."""

@@ -154,6 +154,17 @@ def when_matches(place: Place, pattern: str, value: Place) -> Extractor:
     return Extractor(get, then.where, then.absent, then.junk, then.put)
 
 
+def mode(place: Place, *, live: Sequence[object], absent: str | None = None) -> Extractor:
+    """Return `live` where the value at `place` is one of these, `test` for another; `absent` where there is none."""
+    pick = extractor(place)
+
+    def get(view: EventView) -> object:
+        value = pick.get(view)
+        return absent if value is None else "live" if value in live else "test"
+
+    return Extractor(get, pick.where)
+
+
 def join(*places: Place, by: str = ":") -> Extractor:
     """An id of several values, `created:7:1767225600`; None unless every one is a text or an integer."""
     picks = [extractor(place) for place in places]

@@ -22,6 +22,7 @@ from hookonce.receiver.ledger import id_at_time
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import CLOCK_SLACK
+from hookonce.receiver.ledger.states import WHY_UNREADABLE
 
 FEED_PAGE: Final = 500
 FEED_BYTES: Final = 2_000_000
@@ -33,9 +34,9 @@ LEFT_OUT: Final = (COMMAND, ALERTS_SOURCE)
 
 POSITION: Final = r"[0-9a-f]{32}(\.[0-9]{1,18}){4}\.[-0-9/_]{0,16000}"
 
-_EVENT = """e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint, e.id_is_signed, e.received_at,
+_EVENT = f"""e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint, e.id_is_signed, e.received_at,
 e.occurred_at, e.is_test, e.keep_body,
-(SELECT f.error FROM hookonce.failures f WHERE f.event = e.id AND f.handler = '' LIMIT 1) AS unreadable"""
+{WHY_UNREADABLE} AS unreadable"""
 _BODY = "b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.url IS NOT NULL AS has_body"
 _BODY_OF = """LEFT JOIN LATERAL (
         SELECT * FROM hookonce.bodies k WHERE k.event = e.id AND k.received_at = e.received_at OFFSET 0) AS b ON true"""

@@ -12,15 +12,18 @@ from hookonce.receiver.ledger.id_at_time import first_since
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import event_counts
 
+# An event that its source does not accept says so, and stays ignored.
+_IS_UNTAKEN = f"""r.status = '{EventStatus.IGNORED}' AND r.is_last
+      AND NOT EXISTS (SELECT FROM hookonce.failures f WHERE f.event = r.event AND f.handler = '')"""
 _KINDS = f"""
 SELECT DISTINCT e.source, e.provider, e.type FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
-WHERE r.status = '{EventStatus.IGNORED}' AND r.is_last AND r.event >= %s
+WHERE {_IS_UNTAKEN} AND r.event >= %s
 """  # noqa: S608  constants
 _REQUEUE = f"""
 WITH asked AS MATERIALIZED (
     SELECT e.id, e.source, e.type, e.received_at FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
     JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type) USING (source, provider, type)
-    WHERE r.status = '{EventStatus.IGNORED}' AND r.is_last AND r.event >= %s
+    WHERE {_IS_UNTAKEN} AND r.event >= %s
     ORDER BY e.id FOR UPDATE OF e
 ), woken AS (
     DELETE FROM hookonce.runs r USING asked
