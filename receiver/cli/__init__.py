@@ -4,8 +4,8 @@
 their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
 servers, `desk` asks there or by `--at` elsewhere, `far_tail` again and again, `local_sources` knows what can be sent to
-here, `exported_event` reads an event of another ledger, `pulled` says how far a pull of them is, and `signing_sources`
-whose secrets sign and verify. Ctrl-C is quiet as long as there is `loading`.
+here and `listener` which process answers, `exported_event` reads an event of another ledger, `pulled` says how far a
+pull of them is, and `signing_sources` whose secrets sign and verify. Ctrl-C is quiet as long as there is `loading`.
 """
 
 from hookonce.receiver.cli import loading

@@ -1,7 +1,11 @@
 import io
 import json
 import os
+import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
@@ -62,6 +66,69 @@ def test_trigger_succeeds_when_what_is_not_genuine_is_refused(hookonce, option, 
 
     assert sent.code == 0
     assert sent.lines[0].startswith(answer)
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_names_the_secret_and_the_process_that_rejected_it(hookonce, monkeypatch):
+    monkeypatch.setenv("STRIPE_SECRET", "whsec_of_another_terminal")
+
+    sent = hookonce("trigger", "stripe")
+
+    assert sent.code == 1
+    assert f"the process {os.getpid()} in {Path.cwd()}" in sent.err
+    assert "its secret of source 'stripe' is not the one that signed here (env:STRIPE_SECRET)" in sent.err
+
+
+ANSWERS = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(401); self.end_headers(); self.wfile.write(sys.argv[1].encode())
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory):
+    """A function: a server of another project's directory that answers 401 with a text, and its port."""
+    started = []
+
+    def start(text):
+        there = tmp_path_factory.mktemp("another")
+        command = [sys.executable, "-c", ANSWERS, text]
+        started.append(subprocess.Popen(command, cwd=there, stdout=subprocess.PIPE, text=True))
+        return there, started[-1].stdout.readline().strip()
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"code": "bad_signature"}',
+            "bad_signature: {who} answered at 127.0.0.1:{port}, which is another project's",
+        ),
+        ("who are you?", "{who} answered 401, which is no answer of hookonce's"),
+    ],
+)
+def test_trigger_names_another_project_that_answers(hookonce, elsewhere, text, said):
+    directory, port = elsewhere(text)
+
+    sent = hookonce("trigger", "stripe", "--url", f"http://127.0.0.1:{port}")
+
+    assert sent.code == 1
+    found = re.search(r"the process \d+ in \S+", sent.err)
+    assert str(directory) in found[0]
+    assert said.format(who=found[0], port=port) in sent.err
 
 
 @pytest.mark.usefixtures("receiver")

@@ -1,10 +1,12 @@
 """`hookonce trigger`: send what a sender would send, signed with the source's own secret."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,12 +14,13 @@ import click
 import requests
 from click.core import ParameterSource
 
-from hookonce.providers import Delivery
+from hookonce.providers import Delivery, Reason
 from hookonce.providers.kit import registry
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import at, configured
 from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.listener import Listener, listener
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
@@ -29,6 +32,7 @@ from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_te
 from hookonce.receiver.samples import documents, files
 from hookonce.receiver.samples.documents import Document
 from hookonce.receiver.source import Source
+from hookonce.receiver.vocabulary import REFUSALS
 
 STALE_AGE = timedelta(hours=2)
 ANSWER_TIMEOUT = timedelta(seconds=15)
@@ -120,7 +124,7 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
     others = (_document(found, options) for _ in range(options["count"] - 1))
     if not as_json:
         tell(f"to {clean(target)}")
-    right = True
+    wrong: Answer | None = None
     samples = (SampleDelivery(found, target, each) for each in chain([first], others))
     for answer in _send(found, samples, times, forge=forge, stale=stale):
         if as_json:
@@ -130,9 +134,49 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
             word = paint("rejected" if is_refused else answer.status, clean(answer.status))
             click.echo(f"{answer.http_status} {word} {clean(answer.event_id)} {clean(answer.type)}")
         refused = 400 <= answer.http_status < 500  # noqa: PLR2004  HTTP's own classes
-        right = right and (refused if forge or stale else 200 <= answer.http_status < 300)  # noqa: PLR2004
-    if not right:
-        raise click.ClickException(f"expected {'a refusal (4xx)' if forge or stale else 'a 2xx'} every time")
+        is_right = refused if forge or stale else 200 <= answer.http_status < 300  # noqa: PLR2004
+        wrong = wrong or (None if is_right else answer)
+    if wrong:
+        raise click.ClickException("expected a refusal (4xx)" if forge or stale else _why(found, wrong))
+
+
+def _why(source: Source, answer: Answer) -> str:
+    """Return who refused what was rightly signed, the cause as far as it is known, and what to do."""
+    there = urlsplit(answer.url)
+    is_here = there.hostname in {"127.0.0.1", "localhost", "::1"}
+    who = listener(there.port or 80) if is_here else None
+    at = f"{there.hostname}:{there.port}" if there.port else str(there.hostname)
+    if not re.fullmatch("[a-z_]+", answer.status):
+        return (
+            f"{_named(who) or at} answered {answer.http_status}, which is no answer of hookonce's; see --url"
+        )
+    if who and not _is_of_this_project(who.directory):
+        return (
+            f"{answer.status}: {_named(who)} answered at {at}, which is another project's directory; "
+            "start `hookonce dev` here, or name this project's receiver with --url"
+        )
+    by = f"{_named(who) or 'the receiver'} at {at} rejected it"
+    if answer.status == Reason.BAD_SIGNATURE:
+        name = source.secret_names[0] if source.secret_names else "made up by `hookonce dev`"
+        return (
+            f"{by}: its secret of source {source.name!r} is not the one that signed here ({name}); "
+            "start it again with the same environment"
+        )
+    return f"{by}: {' '.join(REFUSALS.get(answer.status, (answer.status,)))}"
+
+
+def _named(who: Listener | None) -> str:
+    if who is None:
+        return ""
+    is_dev = "hookonce" in who.command and " dev" in who.command
+    return f"{'`hookonce dev`' if is_dev else 'the process'} {who.pid} in {who.directory}"
+
+
+def _is_of_this_project(directory: str) -> bool:
+    """Whether a receiver that runs in `directory` may have the configuration that this command has read."""
+    own = [Path.cwd().resolve(), Path(os.environ.get("HOOKONCE_CONFIG", "hookonce.toml")).resolve().parent]
+    there = Path(directory)
+    return any(there.is_relative_to(each) or each.is_relative_to(there) for each in own)
 
 
 def _trigger_there(source: str | None, options: Mapping[str, Any], *, as_json: bool) -> None:
