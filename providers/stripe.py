@@ -10,13 +10,17 @@ type, which is then a part of it.
 https://docs.stripe.com/webhooks/signature
 """
 
+from dataclasses import replace
+
 from hookonce.providers import kit
 
 scheme = kit.Hmac(
     header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=kit.Timestamp(key="t")
 )
 events = kit.one_event(
-    id=kit.first(kit.when_matches("$.id", "evt_0{14}", kit.join("$.id", "$.type")), "$.id"),
+    id=replace(
+        kit.first(kit.when_matches("$.id", "evt_0{14}", kit.join("$.id", "$.type")), "$.id"), where="$.id"
+    ),
     type="$.type",
     account=kit.first("$.account", "$.context"),
     occurred_at="$.created",

@@ -50,6 +50,8 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "list_steps": Route("GET", "/events/{event}/steps"),
     "decide_step": Route("POST", "/events/{event}/steps"),
     "list_rejected": Route("GET", "/rejected"),
+    "get_rejected": Route("GET", "/rejected/{rejection}"),
+    "explain_rejected": Route("GET", "/rejected/{rejection}/explanation"),
     "list_conflicts": Route("GET", "/conflicts"),
     "list_quarantine": Route("GET", "/quarantine"),
     "reverify_source": Route("POST", "/sources/{source}/reverify"),

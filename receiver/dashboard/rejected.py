@@ -8,6 +8,8 @@ from hookonce.providers import Reason
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.desk import content
+from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.rejected import RejectionPath, explain_rejected, get_rejected
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.stats import totals
 from hookonce.receiver.vocabulary import REFUSALS
@@ -56,15 +58,17 @@ def rejected() -> str:
 @admin.get("/rejected/<int:number>")
 def refusal(number: int) -> str:
     """Show one refused delivery, as far as it was kept."""
-    before = min(number + 1, MAX_ID)
-    with context().desk() as here:
-        rows = content.rejected_deliveries(here, before=before, limit=1)
-    if not rows or rows[0]["id"] != number:
+    which = RejectionPath(rejection=max(1, min(number, MAX_ID)))
+    try:
+        with context().desk() as desk:
+            row, found = desk.ask(get_rejected, which=which), desk.ask(explain_rejected, which=which)
+    except NotFound:
         abort(404, "This delivery is not kept any more; of refused ones only the newest are.")
     return render_template(
         "admin/refusal.html",
-        row=rows[0],
-        shown=body_view.body_view(rows[0]["body_prefix"]),
-        advice=REFUSALS.get(rows[0]["reason"], UNKNOWN),
+        row=row,
+        found=found,
+        shown=body_view.body_view(row.body_prefix.encode()),
+        advice=REFUSALS.get(row.reason, UNKNOWN),
         now=datetime.now(UTC),
     )

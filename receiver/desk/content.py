@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.encryption import CannotDecrypt
+from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
+from hookonce.receiver.intake.explain.rejection import explain_rejection
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -133,6 +136,26 @@ def rejected_deliveries(desk: Desk, limit: int, **wanted: Any) -> list[dict[str,
     if not found or is_handed_out(desk, "rejected deliveries"):
         return [_other(each, *_sender(desk, each["source"], ""), "body_prefix") for each in found]
     return [each | {"headers": {}, "body_prefix": b"", "unreadable": WITHHELD} for each in found]
+
+
+def rejected_delivery(desk: Desk, number: int) -> dict[str, Any] | None:
+    """Return a rejected delivery; None where it is not kept any more."""
+    found = rejected_deliveries(desk, 1, before=number + 1)
+    return found[0] if found and found[0]["id"] == number else None
+
+
+def explained_rejection(desk: Desk, number: int) -> tuple[dict[str, Any], Explanation] | None:
+    """Return what is known of a rejected delivery, and why it was; that tells shapes and names of it, no content."""
+    row = rejected.rejected_delivery(desk.connection, desk.settings.keyring, number)
+    if row is None:
+        return None
+    source = desk.settings.sources.get(row["source"])
+    if source is None or row["unreadable"]:
+        cause = row["unreadable"] or "no source of this name is configured here"
+        found = Explanation(Reason(row["reason"]), row["detail"], None, [], cause, "")
+    else:
+        found = explain_rejection(desk.connection, desk.settings, source, row)
+    return {each: row[each] for each in ("id", "source", "reason")}, found
 
 
 def search(desk: Desk, *asked: Any, **bounds: Any) -> Found:  # noqa: ANN401  what `body_search.search` takes

@@ -12,6 +12,7 @@ from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import (
     Identifier,
+    IdInPath,
     Name,
     Ours,
     Page,
@@ -21,7 +22,7 @@ from hookonce.receiver.desk.models import (
     Time,
     shown,
 )
-from hookonce.receiver.desk.refusals import NotConfigured
+from hookonce.receiver.desk.refusals import NotConfigured, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.sources import SourcePath, source_of
 from hookonce.receiver.intake.reverification import Reverified, reverify
@@ -65,6 +66,34 @@ class Rejection(ResponseModel):
     )
 
 
+class RejectionPath(RequestModel):
+    """A rejected delivery by its number, as the list has it."""
+
+    rejection: IdInPath
+
+
+class CheckModel(ResponseModel):
+    """One thing that was looked at; `is_right` is null where it can't be known."""
+
+    what: Ours
+    expected: Ours
+    found: str
+    is_right: bool | None
+
+
+class ExplanationModel(ResponseModel):
+    """Why a delivery was rejected; without a `reason` it is genuine with the secrets that are configured now."""
+
+    id: Identifier
+    source: Ours
+    reason: Ours | None
+    detail: str
+    slot: int | None = Field(description="which secret signed it, from 1")
+    cause: Ours
+    advice: Ours
+    checks: list[CheckModel]
+
+
 class RejectionPage(Hinted, Page[Rejection]):
     """Rejected deliveries, newest first."""
 
@@ -91,10 +120,53 @@ class ConflictPage(Hinted, Page[Conflict]):
 def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
     rows = content.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
-    for row in rows:
-        row |= {"do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
     found = rows or asked.cursor
-    return RejectionPage.of(rows, asked, hint=hint(asked.source, found, desk.settings.sources))
+    return RejectionPage.of(
+        [_told(row) for row in rows], asked, hint=hint(asked.source, found, desk.settings.sources)
+    )
+
+
+@action(scope=Scope.READ)
+def get_rejected(desk: Desk, which: RejectionPath) -> Rejection:
+    """Show a rejected delivery, as far as it is kept."""
+    row = content.rejected_delivery(desk, which.rejection)
+    if row is None:
+        raise _not_kept(which)
+    return Rejection.model_validate(_told(row))
+
+
+@action(scope=Scope.READ)
+def explain_rejected(desk: Desk, which: RejectionPath) -> ExplanationModel:
+    """Explain why a delivery was rejected: each check, what it expects, what was found, and the likely cause.
+
+    A delivery that is kept whole, in quarantine or because its body is short, is verified again as of its arrival, with
+    the secrets that are configured here. Of others the headers are looked at.
+    """
+    explained = content.explained_rejection(desk, which.rejection)
+    if explained is None:
+        raise _not_kept(which)
+    row, found = explained
+    advice = found.advice or (_do(row["reason"]) or "" if found.reason else "")
+    return ExplanationModel(
+        id=row["id"],
+        source=row["source"],
+        reason=found.reason,
+        detail=found.detail,
+        slot=found.slot,
+        cause=found.cause,
+        advice=advice,
+        checks=shown(CheckModel, found.checks),
+    )
+
+
+def _not_kept(which: RejectionPath) -> NotFound:
+    return NotFound(
+        f"rejected delivery {which.rejection} is not kept; `hookonce rejected list` shows those that are"
+    )
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
 
 
 @action(scope=Scope.READ)

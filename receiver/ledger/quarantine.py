@@ -87,6 +87,12 @@ _LOCKED = """
 SELECT id, source, reason, arrived_at, key_id, delivery FROM hookonce.quarantine WHERE id = %s FOR UPDATE SKIP LOCKED
 """
 
+_ABOUT = """
+SELECT id, source, reason, arrived_at, key_id, delivery FROM hookonce.quarantine
+WHERE source = %s AND reason = %s AND arrived_at BETWEEN %s - interval '1 minute' AND %s + interval '1 minute'
+ORDER BY id LIMIT %s
+"""
+
 _LET_GO = "DELETE FROM hookonce.quarantine WHERE id = %s"
 
 _HOLDINGS = """
@@ -140,6 +146,13 @@ def locked(connection: psycopg.Connection, number: int) -> Held | None:
     """Read and lock a delivery, in the caller's transaction; None if it is gone, or somebody else has it locked."""
     row = connection.execute(_LOCKED, [number]).fetchone()
     return Held(*row) if row else None
+
+
+def kept_about(
+    connection: psycopg.Connection, source: str, reason: str, at: datetime, limit: int
+) -> list[Held]:
+    """Return what is in quarantine of a source, for a reason, and came within a minute of `at`."""
+    return [Held(*row) for row in connection.execute(_ABOUT, [source, reason, at, at, limit])]
 
 
 def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping[str, Any]) -> None:

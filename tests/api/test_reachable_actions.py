@@ -50,6 +50,8 @@ WHERE = {
     "list_quarantine": ("quarantine", "rejected"),
     "reverify_source": ("reverify", "reverify"),
     "list_rejected": ("rejected list", "rejected"),
+    "get_rejected": ("rejected show", "refusal"),
+    "explain_rejected": ("rejected explain", "refusal"),
     "list_conflicts": ("conflicts list", "operations"),
     "replay": ("replay", "replay"),
     "release": ("replay", "replay"),

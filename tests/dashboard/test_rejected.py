@@ -3,8 +3,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hookonce.providers.kit.registry import load
 from hookonce.receiver.dashboard.rejected import PAGE_SIZE
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from tests.dashboard.conftest import SECRET
 from tests.dashboard.test_events import EVIL
 
 
@@ -53,6 +55,17 @@ def test_refused_delivery_shows_what_failed_and_what_to_do(inbox, browser):
 
     assert "no v1 signature matches" in page
     assert "Copy the signing secret of this very endpoint again" in page
+
+
+def test_refused_delivery_is_explained_check_by_check(inbox, browser):
+    sent = load("stripe").delivery(b'{"id": "evt_1", "type": "a"}\n', SECRET, datetime.now(UTC))
+    refuse(inbox, headers=json.dumps(dict(sent.headers)), body_prefix=sent.body.strip())
+
+    page = browser.get("/admin/rejected/1").text
+
+    assert "header stripe-signature" in page
+    assert "the line end at its end was cut off" in page
+    assert SECRET not in page
 
 
 def test_refused_delivery_that_is_not_kept_is_told(browser):

@@ -53,7 +53,7 @@ TRACEBACK = json.dumps({
 LINES = json.dumps([0, [1, "info", "shop", PLANTED], [2, "", "call", f"GET /{PLANTED}", 5]]).encode()
 DEAD, DONE = 1, 2
 PATHS = {"event": DEAD, "issue": ID, "source": "stripe", "handler": HANDLER, "kind": "handler", "name": HANDLER,
-         "body": 1, "pull": 1, "bulk": 1, "word": "dead"}  # fmt: skip
+         "body": 1, "pull": 1, "bulk": 1, "word": "dead", "rejection": 1}  # fmt: skip
 ASKED = {
     "list_events": [{"status": "dead"}, {"error": f"*{PLANTED}*"}],
     "list_audit": [{}, {"action": "bulk replay"}],
@@ -187,7 +187,7 @@ def test_planted_text_is_in_no_answer_without_the_scope_bodies(planted, token):
 
 CONTENT = {
     *("list_events", "get_event", "get_event_body", "get_other_body", "list_dead_letters", "list_issues"),
-    *("get_issue", "list_rejected", "list_steps", "list_stopped_steps", "pull_events", "pull_event"),
+    *("get_issue", "list_rejected", "get_rejected", "list_steps", "list_stopped_steps", "pull_events", "pull_event"),
     *("get_stats", "list_handlers", "list_bulk_replays", "get_bulk_replay", "list_audit"),
 }
 
@@ -253,7 +253,7 @@ READERS = {
     "event_details": {"detail", "detail_as_it_goes_on"},
     "dead_letters": {"deaths_of"},
     "failures": {"latest_of_issue", "just_failed"},
-    "rejected": {"rejected_deliveries"},
+    "rejected": {"rejected_deliveries", "rejected_delivery"},
     "body_search": {"search"},
     "run_outcomes": {"outcomes"},
     "steps": {"of_event", "stopped"},

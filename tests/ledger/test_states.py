@@ -99,6 +99,11 @@ def ignored_until_a_worker_takes_it(connection):
     ignored.requeue(connection, Planner(Plan("a")).matching, timedelta(minutes=15))
 
 
+def not_accepted_by_its_source(connection):
+    put(connection, unwanted="a test event")
+    ignored.requeue(connection, Planner(Plan("a")).matching, timedelta(minutes=15))
+
+
 def handler_paused_and_resumed(connection):
     pauses.pause(connection, "handler", "a", "test")
     put(connection)
@@ -160,6 +165,7 @@ STORIES = (
     released_by_its_worker,
     ignored_until_it_is_replayed,
     ignored_until_a_worker_takes_it,
+    not_accepted_by_its_source,
     handler_paused_and_resumed,
     worker_gone_and_the_next_one_too,
     handler_unknown_to_the_next_worker,

@@ -17,10 +17,10 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.rejected import ExplanationModel
 from hookonce.receiver.intake.explain import causes
 from hookonce.receiver.intake.explain.causes import Explanation
-from hookonce.receiver.intake.explain.checks import Case
-from hookonce.receiver.outbound.key_fetcher import KeyFetcher
+from hookonce.receiver.intake.explain.checks import case_of
 from hookonce.receiver.source import Source
 
 _FILE = click.argument(
@@ -55,7 +55,7 @@ def explain(*, as_json: bool, **options: object) -> None:
     if as_json:
         print_json({"source": source.name, **asdict(found), "event_ids": ids})
     else:
-        _print(found)
+        print_explanation(found)
         for event_id in ids[:_SHOWN_IDS]:
             click.echo(f"id       {clean(event_id)}")
     if found.reason:
@@ -109,25 +109,17 @@ def _explained(  # noqa: PLR0913  options
 ) -> tuple[Source, Explanation]:
     proved = signing_sources.prover(settings, source, provider, references)
     sent = signing_sources.request(file)
-    keys = KeyFetcher()
-    case = Case(
-        provider=proved.provider,
-        delivery=signing_sources.delivery(sent, proved),
-        secrets=proved.secrets,
-        now=at or sent.at or datetime.now(UTC),
-        others={
-            name: (each.provider, each.secrets)
-            for name, each in local_sources.sources(settings).items()
-            if name != proved.name and not each.provider.takes_keys
-        },
-        verify=lambda delivery, secrets, now: keys.call_with_keys(
-            proved, proved.provider.verify, delivery, secrets, now
-        ),
+    case = case_of(
+        proved,
+        signing_sources.delivery(sent, proved),
+        at or sent.at or datetime.now(UTC),
+        local_sources.sources(settings),
     )
     return proved, causes.explain(case)
 
 
-def _print(found: Explanation) -> None:
+def print_explanation(found: Explanation | ExplanationModel) -> None:
+    """Print the checks of a delivery, and what they come to."""
     marks = {True: "ok", False: "WRONG", None: "-"}
     show(
         ("", "check", "expected", "found"),

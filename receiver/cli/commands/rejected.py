@@ -1,20 +1,29 @@
-"""`hookonce rejected` and `hookonce conflicts`: what was refused, and what came twice with two bodies."""
+"""`hookonce rejected` and `hookonce conflicts`: what was refused and why, and what came twice with two bodies."""
 
 import click
 
-from hookonce.receiver.cli.action_command import listing
-from hookonce.receiver.desk.rejected import list_conflicts, list_rejected
+from hookonce.receiver.cli.action_command import facts_of, listing, shown
+from hookonce.receiver.cli.commands.explain import print_explanation
+from hookonce.receiver.desk.rejected import explain_rejected, get_rejected, list_conflicts, list_rejected
 
 rejected = click.Group(
     commands=[
         listing(
             list_rejected,
-            {"rejected at": "rejected_at", "source": "source", "reason": "reason", "detail": "detail"},
+            {
+                "id": "id",
+                "rejected at": "rejected_at",
+                "source": "source",
+                "reason": "reason",
+                "detail": "detail",
+            },
             "nothing was rejected, as far as these options go; `hookonce stats` counts all",
             name="list",
-        )
+        ),
+        facts_of(get_rejected, name="show"),
+        shown(explain_rejected, print_explanation, name="explain"),
     ],
-    help="List deliveries that were rejected. Kept are the newest; `hookonce stats` counts them all.",
+    help="List, show and explain deliveries that were rejected. Kept are the newest; `hookonce stats` counts them all.",
 )
 
 _COLUMNS = ("event", "source", "event_id", "type", "first_at", "last_at", "deliveries", "bytes")

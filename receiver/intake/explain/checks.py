@@ -20,7 +20,8 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.signing.timestamps import TOLERANCE
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.intake.explain.header_shapes import form, time_in, words
-from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
+from hookonce.receiver.source import Source
 
 _ID: Final = "evt_hookonce_explains"
 _TYPE: Final = "hookonce.explains"
@@ -58,6 +59,28 @@ class Case:
         """Whether the signature is right, however old it is: providers look at the time last."""
         refusal = self.refusal(delivery, secrets)
         return refusal is None or refusal.reason is Reason.STALE
+
+
+def case_of(
+    source: Source, delivery: Delivery, now: datetime, sources: Mapping[str, Source], *, is_whole: bool = True
+) -> Case:
+    """Return a delivery to a source as a case, with the other `sources` that it may be meant for."""
+    keys = KeyFetcher()
+    return Case(
+        provider=source.provider,
+        delivery=delivery,
+        secrets=source.secrets,
+        now=now,
+        others={
+            name: (each.provider, each.secrets)
+            for name, each in sources.items()
+            if name != source.name and not each.provider.takes_keys
+        },
+        is_whole=is_whole,
+        verify=lambda delivery, secrets, now: keys.call_with_keys(
+            source, source.provider.verify, delivery, secrets, now
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,12 @@ def rejected_deliveries(
     return [decrypt_rejected(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
 
 
+def rejected_delivery(connection: psycopg.Connection, keyring: Keyring, number: int) -> dict[str, Any] | None:
+    """Return a rejected delivery, opened; None where it is not kept any more."""
+    found = rejected_deliveries(connection, keyring, before=number + 1, limit=1)
+    return found[0] if found and found[0]["id"] == number else None
+
+
 def conflicts(
     connection: psycopg.Connection, limit: int = MOST, **wanted: Unpack[Wanted]
 ) -> list[dict[str, Any]]:
