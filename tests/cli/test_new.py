@@ -51,12 +51,24 @@ MANY = [
         signed="{header:x-message-id}{timestamp}{body}",
         secret="base64",
     ),
+    Hmac(header="x-sign", timestamp=Timestamp(header="x-ts"), signed="{header:x-ref}.{timestamp}.{body}"),
+    Hmac(
+        header="x-sign",
+        prefix="hmac ",
+        timestamp=Timestamp(header="x-ts"),
+        signed="{timestamp}:{header:x-ref}:{body}",
+    ),
 ]
 
 
 def sign(scheme, secret):
     """What a sender of this scheme would send, as it was captured."""
-    headers = {"x-message-id": "msg_7", "content-type": "application/json", "host": "in.example"}
+    headers = {
+        "x-message-id": "msg_7",
+        "x-ref": "7f3c9a1e",
+        "content-type": "application/json",
+        "host": "in.example",
+    }
     signed = scheme.sign(BODY, secret, NOW, url=URL, method="POST", event_id="msg_7", headers=headers)
     return written(Captured("POST", "/hooks/acme", list({**headers, **signed}.items()), BODY, NOW))
 
@@ -155,7 +167,9 @@ def test_new_provider_finds_out_how_a_captured_delivery_is_signed(place, hookonc
 
     assert made.code == 0, made.err
     assert "the secret verifies it" in made.err
-    event_id = "msg_7" if "x-message-id" in scheme.signed else "evt_1"
+    event_id = (
+        "msg_7" if "x-message-id" in scheme.signed else "7f3c9a1e" if "x-ref" in scheme.signed else "evt_1"
+    )
     assert f"its event is {event_id} of type order.paid" in made.err
     module = (place / "webhook_providers/acme.py").read_text()
     assert f'header="{scheme.header}"' in module

@@ -42,6 +42,11 @@ SIGNED = [
     Signed(header="x-proof", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{header:x-message-id}.{body}"),
     Signed(header="x-sign", algorithm="ed25519", timestamp=TIME, signed="{timestamp}.{body}", hashed_by="sha256"),
     Signed(header="x-sign", algorithm="ed25519", timestamp=UNNAMED, signed="{timestamp}:{method}:{url}:{sha256}"),
+    Signed(header="x-signature", prefix="ed25519 ", algorithm="ed25519"),
+    Signed(header="x-sign", prefix="Ed25519 ", algorithm="ed25519", timestamp=TIME,
+           signed="{header:x-ref}.{timestamp}.{body}"),
+    Signed(header="x-sign", algorithm="ed25519", encoding="hex", timestamp=TIME,
+           signed="{timestamp}{header:x-ref}{body}"),
 ]  # fmt: skip
 TOKENS = [
     Jwt(header="x-signature-jwt", algorithms=("RS256",), body_hash=("sha", "base64"), needs=("exp", "iat")),
@@ -61,7 +66,12 @@ def public(key, algorithm):
 
 def captured(scheme, key, body=BODY):
     """What a sender of this scheme would send, as `hookonce capture` would have written it."""
-    headers = {"x-message-id": "msg_7", "content-type": "application/json", "host": "in.example"}
+    headers = {
+        "x-message-id": "msg_7",
+        "x-ref": "7f3c9a1e",
+        "content-type": "application/json",
+        "host": "in.example",
+    }
     if isinstance(scheme, Jwt) and not scheme.header:
         sent = scheme.deliver(body, key, NOW, url="/hooks/acme", headers=headers)
     else:
@@ -107,7 +117,8 @@ def test_new_provider_finds_out_how_a_key_pair_signed(place, hookonce, scheme):
     assert made.code == 0, made.err
     assert "the key verifies it" in made.err
     proposed = table.out.decode().replace("sources.other", "sources.acme")
-    event_id = "msg_7" if "x-message-id" in str(getattr(scheme, "signed", "")) else "evt_1"
+    signed = str(getattr(scheme, "signed", ""))
+    event_id = "msg_7" if "x-message-id" in signed else "7f3c9a1e" if "x-ref" in signed else "evt_1"
     assert accepted_by_table(proposed, request, secret) == [event_id]
 
 

@@ -41,10 +41,12 @@ _ID: Final = re.compile(
 )
 _ANY_ID: Final = re.compile(r"-(id|uuid|guid)$")
 """Of a header that may be signed besides the body: more than those that would hold an event's id."""
+_ID_LIKE: Final = re.compile(r"(?=.*[0-9])[!-~]{6,200}")
+"""A value that may be an id, whatever its header is called."""
 _TYPE: Final = re.compile(r"(event|topic|action)(-?(type|name))?$")
 _LIST: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9-]* +)?([A-Za-z0-9_-]+)=([^,;]+?)\s*")
 _SIGNED_HEADERS: Final = re.compile(r'(?<![a-z])headers="([^"]+)"')
-_PREFIX: Final = re.compile(r"((?:[A-Za-z0-9-]+[=:,])?\s*)([A-Za-z0-9+/_=-]+)")
+_PREFIX: Final = re.compile(r"((?:[A-Za-z0-9-]+(?:[=:,]|(?=\s)))?\s*)([A-Za-z0-9+/_=-]+)")
 _HASHES: Final = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 _MAX_DEPTH: Final = 3
 _BODIES: Final = ("{body}", "{sha256}", "{sha256:base64}", "{sha256:raw}")
@@ -126,7 +128,9 @@ def guess(request: Captured, secret: str) -> Guess | None:
     for scheme, tried in tries:
         found = next((each for each in tried if secret and _verifies(scheme, each, delivery, secret)), None)
         if found:
-            return Guess(scheme.__name__, found, *_with_signed_id(found, places, in_headers), found=True)
+            return Guess(
+                scheme.__name__, found, *_with_signed_id(found, delivery, places, in_headers), found=True
+            )
     shared = next(_tokens(request, secret), None)
     if shared and (secret or not schemes):
         if "field" in shared and places["id"] == ("body_digest",):  # a new token is no new event
@@ -138,12 +142,16 @@ def guess(request: Captured, secret: str) -> Guess | None:
 
 
 def _with_signed_id(
-    scheme: Mapping[str, Any], places: dict[str, tuple[str, ...]], in_headers: dict[str, str]
+    scheme: Mapping[str, Any],
+    delivery: Delivery,
+    places: dict[str, tuple[str, ...]],
+    in_headers: dict[str, str],
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Return the places with the id in the header that is signed besides the body, if there is one."""
-    named = [
-        name for name in re.findall(r"\{header:([^}]+)\}", scheme.get("signed", "")) if _ANY_ID.search(name)
-    ]
+    signed = re.findall(r"\{header:([^}]+)\}", scheme.get("signed", ""))
+    named = [name for name in signed if _ANY_ID.search(name)]
+    if len(signed) == 1 and signed[0] != "host" and _ID_LIKE.fullmatch(delivery.headers[signed[0]]):
+        named = signed
     if not named:
         return places, in_headers
     return {**places, "id": ("header", named[0])}, {**in_headers, "id": named[0]}
@@ -399,7 +407,13 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
     yield from _listed_headers(times, delivery)
     time = ("{timestamp}",) if times else ()
     ids = [(f"{{header:{name}}}",) for name in delivery.headers if _ANY_ID.search(name)]
-    besides = (*_BESIDES, *ids, *((*name, *more) for name in ids for more in _BESIDES if len(more) == 1))
+    more_of_ids = ((*name, *more) for name in ids for more in _BESIDES if len(more) == 1)
+    others = (
+        (f"{{header:{name}}}",)
+        for name, value in delivery.headers.items()
+        if _ID_LIKE.fullmatch(value) and not (_ANY_ID.search(name) or _UNIX.fullmatch(value))
+    )
+    besides = (*_BESIDES, *ids, *more_of_ids, *others)
     for more, mark, body in product(besides, _BETWEEN, _BODIES):
         for order in permutations((*time, *more, body)):
             yield {"signed": text} if (text := mark.join(order)) != "{body}" else {}
