@@ -89,7 +89,7 @@ class ExplanationModel(ResponseModel):
     reason: Ours | None
     detail: str
     slot: int | None = Field(description="which secret signed it, from 1")
-    cause: Ours
+    cause: str
     advice: Ours
     checks: list[CheckModel]
 

@@ -1,6 +1,7 @@
 """Every operation of the desk has a form, which shows a plan before it changes something."""
 
 import re
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from hookonce.receiver.dashboard.operations import NO_PAGE, OPERATIONS
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.arguments import fields
+from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 
 LOOKS = [name for name, each in OPERATIONS.items() if not each.changes]
 
@@ -30,6 +32,8 @@ def test_form_has_each_field(browser, name):
 def test_what_only_looks_is_answered(inbox, browser, name):
     inbox.die(*inbox.store("evt_1", body=b'{"a": "<b>"}'))
     inbox.store("evt_1", body=b'{"a": 2}')
+    refused = Rejection(datetime.now(UTC), "stripe", "bad_signature", "<b>", '{"x-a": "<b>"}', b"<b>")
+    add_rejections(inbox.connection, [refused], {})
     given = {
         "event": "evt_1",
         "body": "1",
@@ -38,6 +42,7 @@ def test_what_only_looks_is_answered(inbox, browser, name):
         "word": "held",
         "text": "a",
         "issue": "0" * 12,
+        "rejection": "1",
     }
     typed = "&".join(
         f"{each.name}={given[each.name]}" for each in fields(OPERATIONS[name]) if each.name in given

@@ -151,6 +151,7 @@ def test_each_tool_tells_what_its_schema_says(ledger):
         "get_event": {"event": 6}, "list_events": {}, "get_stats": {}, "list_handlers": {}, "list_sources": {},
         "list_steps": {"event": 6}, "get_event_body": {"event": 6}, "list_rejected": {}, "list_conflicts": {},
         "replay": {"events": [6]}, "diff_event": {"event": 6}, "list_audit": {}, "list_workers": {},
+        "get_rejected": {"rejection": 1}, "explain_rejected": {"rejection": 1},
     }  # fmt: skip
     tools = agent.tools()
 
