@@ -187,7 +187,15 @@ def test_planted_text_is_in_no_answer_without_the_scope_bodies(planted, token):
 
 CONTENT = {
     *("list_events", "get_event", "get_event_body", "get_other_body", "list_dead_letters", "list_issues"),
-    *("get_issue", "list_rejected", "get_rejected", "list_steps", "list_stopped_steps", "pull_events", "pull_event"),
+    *(
+        "get_issue",
+        "list_rejected",
+        "get_rejected",
+        "list_steps",
+        "list_stopped_steps",
+        "pull_events",
+        "pull_event",
+    ),
     *("get_stats", "list_handlers", "list_bulk_replays", "get_bulk_replay", "list_audit"),
 }
 
