@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import timedelta
 from functools import partial, reduce
 from pathlib import Path
 from typing import NoReturn
@@ -50,8 +49,6 @@ _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 _WORKER = (*_HOOKONCE, "worker")
 OnEnd = Callable[[str], bool] | None
 MakeWorker = Callable[[str, Path | None, OnEnd], Child]
-LEDGER_BACK_WITHIN = timedelta(seconds=5)
-"""How long what runs suspects waits for a ledger that went away in the middle of one."""
 _MAX_SAID = 4000
 """Characters of an error; far less than a pipe holds."""
 
@@ -208,9 +205,9 @@ def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None
         while claimer.run_suspects(at_most=1):
             if parent is not None and os.getppid() != parent:
                 break
-    except AWAY as error:  # the handler's doing, if the ledger is there again: then the attempt is charged
+    except AWAY as error:  # maybe the handler's doing
         claimer.hear(error, claimer.executor)
-        if not claimer.settle_within(LEDGER_BACK_WITHIN):
+        if not claimer.settle_when_back():
             raise
     claimer.finish()
     claimer.flush()

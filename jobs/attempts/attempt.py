@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts import batch_attempt, endings, single
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, EndCutOff
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
 from hookonce.jobs.attempts.batch_attempt import BatchWork
 from hookonce.jobs.attempts.calls import Calls
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
@@ -29,11 +29,11 @@ from hookonce.jobs.attempts.transaction_guard import FORKED, RolledBack
 from hookonce.jobs.attempts.work import Following, Transactions, Work, nothing
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import leases
+from hookonce.receiver.idempotency.steps import LedgerAway
+from hookonce.receiver.ledger.runs import leases, takeover
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import LeaseLost
-from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
@@ -84,15 +84,16 @@ class Executor:
         handler, alarm, first = work.handler, self.alarm, work.runs[0]
         transactions = self._long if handler.is_long else self.transactions
         call = self._calls.of(handler, alarm)
+        self.connection.is_lost = None
         try:
             if first.is_alone:  # its death is charged from now on
                 leases.note_start(self.connection.idle_ledger, first)
-            work.has_started = True
             transactions.begin(work)
             given = work.given(transactions.blocks)
             with transactions.open(work, alarm) as transaction:
                 home = os.getpid()
                 with transaction.lent() as lent:
+                    work.has_started = True
                     alarm.start(handler.timeout)
                     try:
                         reach("handler.entered")
@@ -107,12 +108,24 @@ class Executor:
             reach("run.committed")
             self.connection.clean()
             work.tell_end()
-        except (KeyboardInterrupt, EndCutOff):
+        except CutOff:
             raise
-        except BaseException as error:  # noqa: BLE001  whatever it raises is a failed attempt
+        except (
+            BaseException
+        ) as error:  # whatever it raises is a failed attempt: signals have handlers of ours
             if isinstance(error, TimeUp):
                 alarm.unset()
+            elif self._is_cut_off(error):
+                raise CutOff(type(error).__name__) from error
             self._fail(work, transactions, self._told(error, handler))
+
+    def _is_cut_off(self, error: BaseException) -> bool:
+        """Return whether an attempt failed since a connection of ours went away, or was not to be had."""
+        connection = self.connection
+        connection.note_loss(connection.driver)
+        if _is_for_want_of_a_step_s_connection(error):
+            connection.is_lost = bool(connection.is_lost)
+        return connection.is_lost is not None and not isinstance(error, endings.VERDICTS)
 
     def _told(self, error: BaseException, handler: Handler) -> BaseException:
         """Return an error that can be told within the handler's time, or else `TimeUp` in its place."""
@@ -183,19 +196,20 @@ class Executor:
         self._fail_now(work, error, str(error))
         work.over()
 
-    def give_back(self, claimed: Claimed, cut_off: WorkerEnd | None = None) -> bool:
+    def give_back(self, claimed: Claimed, cut_off: takeover.ConnectionLoss | None = None) -> bool:
         """Give back, on our connection, what is under way: due at once, and not counted. Return whether a run was.
 
-        It is under way in another thread, which finds it no longer its own; or with `cut_off` it was under way here
-        when the ledger went away: then a run that was alone is charged by that, and one that is cut off again becomes
-        a suspect. Raises what `attempt` raises.
+        It is under way in another thread, which finds it no longer its own; or it was `cut_off` here, which says what
+        becomes of it. Raises what `attempt` raises.
         """
         if isinstance(claimed, ClaimedBatch):
             batch_attempt.give_back(self, claimed, cut_off)
             self.shared.claims.over(claimed.runs)
             return False
         has_started = self._last is not None and self._last.has_started
-        is_given_back = single.give_back(self, claimed, cut_off, has_started=has_started)
+        if cut_off is not None:
+            cut_off = cut_off._replace(is_own=has_started and self.connection.is_lost is True)
+        is_given_back = single.give_back(self, claimed, cut_off)
         self.shared.claims.over([claimed])
         return is_given_back
 
@@ -227,3 +241,18 @@ class Executor:
     def backend(self) -> int | None:
         """The process id of the backend that handlers write on, if there is one."""
         return self.transactions.backend
+
+
+def _is_for_want_of_a_step_s_connection(error: BaseException) -> bool:
+    """Return whether an error, or what it came of, is that a step found no connection."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        if (each := left.pop()) is None or id(each) in seen:
+            continue
+        if isinstance(each, LedgerAway):
+            return True
+        seen.add(id(each))
+        left += [each.__cause__, None if each.__suppress_context__ else each.__context__]
+        left += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+    return False

@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
+from hookonce.receiver.ledger.database.round_trip import is_crash_of_others
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
 
@@ -29,8 +30,8 @@ _MARGIN = 1.0
 """Seconds that a cancellation may take longer than it was given, and a thread to hear that its connection is gone."""
 
 
-class EndCutOff(psycopg.OperationalError):
-    """The connection broke while an attempt whose handler had returned was ended: it may be ended, or not."""
+class CutOff(psycopg.OperationalError):
+    """The connection of an attempt broke, or was not to be had; broken at the end, it may be ended, or not."""
 
 
 class Commit(NamedTuple):
@@ -77,6 +78,9 @@ class AttemptConnection:
         """Whether a handler has changed the session in a way that nothing takes back."""
         self.is_transaction_changed = False
         """Whether a handler has changed its transaction in a way that a chained one would take over."""
+        self._is_cut = False
+        self.is_lost: bool | None = None
+        """Whether a connection was lost since this was None, True, or was not to be had, or by another's crash."""
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
         self._cancelling: threading.Thread | None = None
         self._cancels_within = 0.0
@@ -131,10 +135,19 @@ class AttemptConnection:
 
     def _open(self) -> Connection:
         self.discard()
-        connection = self._engine.connect()
+        try:
+            connection = self._engine.connect()
+        except (psycopg.OperationalError, SQLAlchemyError):
+            self.is_lost = bool(self.is_lost)
+            raise
         self._connection, self._driver = connection, engines.raw(connection)
-        self.is_session_changed = self.is_transaction_changed = False
+        self.is_session_changed = self.is_transaction_changed = self._is_cut = False
         return connection
+
+    @property
+    def driver(self) -> psycopg.Connection[Any] | None:
+        """The driver's connection, in whatever state it is, if there is one."""
+        return self._driver
 
     def reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
@@ -226,7 +239,7 @@ class AttemptConnection:
         return self.ledger
 
     def end(self, ended: Ended, marking: Marking, commit: Commit = USUAL) -> None:
-        """End an attempt as done, and commit. Raises `LeaseLost`, `EndCutOff`, and what has failed in it.
+        """End an attempt as done, and commit. Raises `LeaseLost`, `CutOff`, and what has failed in it.
 
         No transaction is begun with it if this one was changed by its handler.
         """
@@ -245,7 +258,7 @@ class AttemptConnection:
             )
         except psycopg.OperationalError as error:
             if driver.broken:
-                raise EndCutOff(type(error).__name__) from error
+                raise CutOff(type(error).__name__) from error
             raise
         self.is_chained = chain
         if not chain:
@@ -253,6 +266,7 @@ class AttemptConnection:
 
     def discard(self) -> None:
         """Close the connection, in whatever state it is; the next attempt opens another."""
+        self.note_loss(self._driver)
         if self._connection is not None:
             try:
                 self._connection.invalidate()
@@ -262,10 +276,16 @@ class AttemptConnection:
         self._connection = self._driver = None
         self.is_chained = False
 
+    def note_loss(self, driver: psycopg.Connection[Any] | None) -> None:
+        """Note that a connection that an attempt is made on is broken, if it is, and not by `cut`."""
+        if self.is_lost is None and driver is not None and driver.broken and not self._is_cut:
+            self.is_lost = not is_crash_of_others(driver)
+
     def cut(self) -> None:
         """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
         with self._lock, suppress(Exception):  # it may be closed at this moment, and that is as good
             if self._driver is not None:
+                self._is_cut = True
                 shut_down(self._driver)
 
     def cancel_statement(self, timeout: timedelta) -> None:

@@ -27,7 +27,7 @@ from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.marks import Kept
-from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import Lines
@@ -208,7 +208,7 @@ class BatchWork:
             )
 
 
-def give_back(host: Host, batch: ClaimedBatch, cut_off: WorkerEnd | None) -> None:
+def give_back(host: Host, batch: ClaimedBatch, cut_off: ConnectionLoss | None) -> None:
     """Give a batch back, due at once and charged with nothing; in halves where it was cut off."""
     parts = [] if cut_off is None else batch_parts.halves(batch.events)
     error = None if cut_off is None else CUT_OFF

@@ -70,8 +70,6 @@ class Calls:
                     finally:
                         if os.getpid() != home:
                             os._exit(FORKED)
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:  # noqa: BLE001  the user's code
                 log.warning("a callback of on_failure failed: %s", whereabouts(error))
 

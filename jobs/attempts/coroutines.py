@@ -74,7 +74,7 @@ class EventLoop:
             with self._alarm.warning(cancel):
                 result = _completed(loop, main)
         except BaseException as error:
-            if is_late.is_set() and not isinstance(error, TimeUp | KeyboardInterrupt):
+            if is_late.is_set() and not isinstance(error, TimeUp):
                 raise self._alarm.time_up() from error
             raise
         finally:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import psycopg
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -25,7 +25,7 @@ from hookonce.jobs.attempts.attempt_connection import (
     USUAL,
     AttemptConnection,
     Commit,
-    EndCutOff,
+    CutOff,
     is_begun,
     shut_down,
 )
@@ -40,6 +40,7 @@ from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
+from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.runs import ends, ends_by_function
 from hookonce.receiver.ledger.runs.ends import Also, Ended
@@ -95,20 +96,22 @@ class DjangoTransactions:
     def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
         """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
         self._connection.reset()  # nothing of ours stays open while the handler runs
-        database = self._database()
+        try:
+            database = self._database()
+        except OperationalError:
+            self._connection.is_lost = False
+            raise
         opened = _Opened(self, database, work)
         hooks = _Hooks(alarm, work.handler.timeout)
         try:
-            with hooks, transaction.atomic(using=self.alias, durable=True), _rolling_back(database):
+            with hooks, transaction.atomic(using=self.alias, durable=True), self._rolling_back(database):
                 opened.begin()
                 transaction.on_commit(hooks.begin, using=self.alias)
                 yield opened
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
             if not hooks.have_begun:
                 if opened.is_cut_off:
-                    raise EndCutOff(type(error).__name__) from error
+                    raise CutOff(type(error).__name__) from error
                 raise
             _log_failed_hook(work, error)
         finally:
@@ -149,6 +152,7 @@ class DjangoTransactions:
         database.ensure_connection()
         if database.connection is not self._set_up:
             self._set_up = database.connection
+            hear_crashes(database.connection)
             if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
@@ -172,6 +176,19 @@ class DjangoTransactions:
             driver.close()
         del connections[self.alias]
         return connections[self.alias]
+
+    @contextmanager
+    def _rolling_back(self, database: BaseDatabaseWrapper) -> Iterator[None]:
+        """Roll back on an error, with what a rollback leaves in the session: Django would only do the first."""
+        try:
+            yield
+        except BaseException:
+            if (driver := database.connection) is not None:
+                self._connection.note_loss(driver)
+                if not driver.closed:
+                    with suppress(psycopg.Error):
+                        session_reset.roll_back(driver)
+            raise
 
     def take_out(self, database: BaseDatabaseWrapper) -> bool:
         """Take out of Django's session what the handler has left there; what Django has set there stays.
@@ -255,18 +272,6 @@ def _log_failed_hook(work: Work, error: BaseException) -> None:
     log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=named)
     if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
         connections.close_all()
-
-
-@contextmanager
-def _rolling_back(database: BaseDatabaseWrapper) -> Iterator[None]:
-    """Roll back on an error, with what a rollback leaves in the session: Django would only do the first."""
-    try:
-        yield
-    except BaseException:
-        if (driver := database.connection) is not None and not driver.closed:
-            with suppress(psycopg.Error):
-                session_reset.roll_back(driver)
-        raise
 
 
 class _Watch:

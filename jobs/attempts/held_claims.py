@@ -4,14 +4,10 @@ A run is over once its row of the queue is gone, given back or put off.
 """
 
 import threading
-from collections import deque
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-
-_REMEMBERED = 1000
-"""Runs that were cut off."""
 
 
 class HeldClaims:
@@ -22,7 +18,6 @@ class HeldClaims:
         self._left: dict[UUID, set[tuple[int, int]]] = {}  # events and places
         self._finished: list[UUID] = []
         self._kept: set[UUID] = set()
-        self._cut_off: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
 
     def add(self, runs: Iterable[ClaimedRun]) -> None:
         """Hold what was claimed."""
@@ -48,14 +43,6 @@ class HeldClaims:
         """Hear of runs that stay in their claims, for whoever takes those over once nothing else of them is ours."""
         with self._lock:
             self._kept.update(run.token for run in runs)
-
-    def note_cut_off(self, run: ClaimedRun) -> None:
-        """Hear that a run's connection ended while it was under way."""
-        self._cut_off.append((run.event.id, run.handler))
-
-    def was_cut_off(self, run: ClaimedRun) -> bool:
-        """Return whether that has happened to it lately."""
-        return (run.event.id, run.handler) in self._cut_off
 
     @property
     def tokens(self) -> Sequence[UUID]:

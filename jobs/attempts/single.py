@@ -25,7 +25,7 @@ from hookonce.receiver.ledger.runs import ends, failed_attempts, leases, marks, 
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, Ended
 from hookonce.receiver.ledger.runs.marks import Kept, Marked
-from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
 from hookonce.receiver.monitoring import log_capture
@@ -190,22 +190,13 @@ class SingleRun:
         self.over()
 
 
-def give_back(host: Host, run: ClaimedRun, cut_off: WorkerEnd | None, *, has_started: bool) -> bool:
-    """Give a run back, due at once; return whether it was, and had not ended. Again cut off, it is a suspect.
-
-    One that was alone is charged, if it was cut off once its handler was called.
-    """
-    claims = host.shared.claims
-    is_suspect = cut_off is not None and claims.was_cut_off(run)
-    charged = cut_off if has_started else None
+def give_back(host: Host, run: ClaimedRun, cut_off: ConnectionLoss | None) -> bool:
+    """Give a run back, due at once unless it was cut off; return whether it was, and had not ended."""
     try:
-        status = takeover.settle(host.connection.idle_ledger, run, charged, is_suspect=is_suspect)
+        return takeover.settle(host.connection.idle_ledger, run, cut_off) == RunStatus.WAITING
     except Kept:
         leave(host, [run])
         return False
-    if status is not None and cut_off is not None:
-        claims.note_cut_off(run)
-    return status == RunStatus.WAITING
 
 
 def log_end(run: ClaimedRun, ending: AttemptResult) -> None:

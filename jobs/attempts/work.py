@@ -53,7 +53,7 @@ class Transaction(Protocol):
         """Raise `RolledBack` or `RuntimeError` where what the handler has left can't be committed any more."""
 
     def end(self, ended: Ended, commit: Commit = USUAL) -> None:
-        """End an attempt as done and commit. Raises `LeaseLost`, and `EndCutOff`."""
+        """End an attempt as done and commit. Raises `LeaseLost`, and `CutOff`."""
 
 
 class Work(Protocol):

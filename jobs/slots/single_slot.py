@@ -8,7 +8,6 @@ notifies again. What was claimed and cannot be started in time is given back.
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
@@ -72,19 +71,17 @@ class SingleSlot(Claimer):
             attempts += self.slot.work(run)
         return attempts
 
-    def settle_within(self, patience: timedelta) -> bool:
-        """Settle what the ledger's absence has cut off, once it is back; return False if that takes longer."""
-        until = time.monotonic() + patience.total_seconds()
-        while True:
+    def settle_when_back(self) -> bool:
+        """Settle what the ledger's absence has cut off, once it is back; return False where it is to stop before."""
+        while not stopping.is_set():
             try:
                 self._settle_left()
             except AWAY as error:
                 self.hear(error, self.executor)
-                if time.monotonic() > until:
-                    return False
-                time.sleep(_AWAY_PAUSE)
+                stopping.wait(_AWAY_PAUSE)
             else:
                 return True
+        return False
 
     def reporting(self) -> AbstractContextManager[object]:
         """Report for the desk what takes long, as long as a block lasts."""

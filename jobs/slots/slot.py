@@ -18,7 +18,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.runs.takeover import ConnectionLoss, WorkerEnd
 
 
 class Supplier(Protocol):
@@ -74,7 +74,8 @@ class Slot:
     def settle(self) -> None:
         """Give back what was cut off, unless it was ended. Raises what `work` raises."""
         if self.claimed is not None:
-            self.executor.give_back(self.claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+            how = WorkerEnd(endings.LEDGER_LEFT, self._registry)
+            self.executor.give_back(self.claimed, ConnectionLoss(how))
         self.claimed = None
 
     def begin(self, claimed: Claimed) -> UnderWay:

@@ -69,6 +69,10 @@ WHERE event = %(event)s AND handler = %(handler)s AND name = %(name)s
 """
 
 
+class LedgerAway(StoreUnavailable):
+    """The connection that a step is written on was not to be had, or went away: no doing of its handler's."""
+
+
 class StepStore:
     """The steps of one attempt's run, each named by its key; on connections in autocommit mode."""
 
@@ -147,7 +151,7 @@ class StepStore:
                 f"{self._run.event.id}, maybe this handler's own transaction; lock nothing of the ledger's there"
             ) from None
         except (psycopg.OperationalError, LedgerUnavailable) as error:
-            raise StoreUnavailable(
+            raise LedgerAway(
                 f"the step '{key.key}' can't be written: PostgreSQL does not answer, or not in time "
                 f"({type(error).__name__})"
             ) from error

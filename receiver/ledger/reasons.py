@@ -216,7 +216,7 @@ REASONS: Final = (
     Reason(
         waits_for=WaitsFor.BACKOFF,
         until="its next attempt is due",
-        condition="""EXISTS (SELECT FROM hookonce.failures f
+        condition="""r.cut_offs <> 0 OR EXISTS (SELECT FROM hookonce.failures f
             WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)""",
         terminal="failed, and is tried again later",
         testing="for the next attempt",

@@ -8,6 +8,7 @@ import psycopg
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections, schema_version
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 
@@ -22,7 +23,10 @@ def require_schema(url: str) -> None:
     A newer schema is accepted: migrations only add what older code can ignore. Raises `LedgerUnavailable`.
     """
     with connections.connect(url) as connection:
-        schema_version.require_schema(connection)
+        try:
+            schema_version.require_schema(connection)
+        except psycopg.OperationalError as error:  # a pooler answers, and its server does not
+            raise LedgerUnavailable(f"PostgreSQL does not answer: {type(error).__name__}") from None
 
 
 class Readiness:

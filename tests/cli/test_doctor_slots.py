@@ -124,7 +124,7 @@ def test_worker_of_this_inbox_is_no_other_and_one_of_another_inbox_is(ledger, da
         psycopg.connect(elsewhere, **named),
         ledger.transaction(),  # in which nobody's coming or going is seen
     ):
-        _, others = slots.connections(ledger)
+        _, others, _ = slots.connections(ledger)
 
         assert ledger.execute(every).fetchone() == (others + 1,)
 
@@ -232,3 +232,14 @@ def test_handler_that_calls_itself_by_escapes_moves_no_terminal(
 
     assert inbox.exists()
     assert b"handler shop\\x1b[2J (event 7)" in said
+
+
+def test_limit_of_the_role_is_compared_where_it_is_the_tightest(database_url):
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE ROLE few_connections LOGIN CONNECTION LIMIT 3")
+        connection.execute("SET SESSION AUTHORIZATION few_connections")
+
+        found = slots.connections(connection)
+        connection.rollback()
+
+    assert found == (3, 0, "the CONNECTION LIMIT of role few_connections")

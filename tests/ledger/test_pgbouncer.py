@@ -10,9 +10,10 @@ from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
-from hookonce.receiver.ledger.database import connections, migrate
+from hookonce.receiver.ledger.database import connections, migrate, schema_version
 from hookonce.receiver.ledger.database.schema_version import REVISION
 from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.monitoring import health
 from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
@@ -88,3 +89,15 @@ def test_pooled_url_is_one_that_libpq_reads(url, plain):
     assert server_urls.is_pooled(url)
     assert server_urls.libpq_url(url) == plain
     assert not server_urls.is_pooled(plain)
+
+
+def test_pooler_that_answers_for_a_server_that_does_not_is_waited_for(pooled_url, monkeypatch):
+    def refuse(_):
+        raise psycopg.errors.ProtocolViolation(
+            "server login has been failing, try again later (server_login_retry)"
+        )
+
+    monkeypatch.setattr(schema_version, "require_schema", refuse)
+
+    with pytest.raises(connections.LedgerUnavailable):
+        health.require_schema(pooled_url)

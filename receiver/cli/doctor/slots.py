@@ -29,11 +29,24 @@ STEPS = 4
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
 # taken for a client. Workers of an inbox in another database are others; ours are in the reports.
 _MOST = """
-SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-       - coalesce(nullif(current_setting('reserved_connections', true), '')::int, 0),
-       (SELECT count(*) FROM pg_stat_activity
-        WHERE coalesce(backend_type = 'client backend', usesysid IS NOT NULL AND datid IS NOT NULL)
-              AND (application_name = 'hookonce worker' AND datname = current_database()) IS NOT TRUE)
+WITH others AS MATERIALIZED (
+    SELECT usename, datname FROM pg_stat_activity
+    WHERE coalesce(backend_type = 'client backend', usesysid IS NOT NULL AND datid IS NOT NULL)
+          AND (application_name = 'hookonce worker' AND datname = current_database()) IS NOT TRUE
+), limits AS (
+    SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+           - coalesce(nullif(current_setting('reserved_connections', true), '')::int, 0) AS most,
+           (SELECT count(*) FROM others) AS others, 'max_connections' AS name
+    UNION ALL
+    SELECT rolconnlimit, (SELECT count(*) FROM others WHERE usename = rolname),
+           'the CONNECTION LIMIT of role ' || rolname
+    FROM pg_roles WHERE rolname = session_user AND rolconnlimit >= 0 AND NOT rolsuper
+    UNION ALL
+    SELECT datconnlimit, (SELECT count(*) FROM others o WHERE o.datname = d.datname),
+           'the CONNECTION LIMIT of database ' || d.datname
+    FROM pg_database d WHERE datname = current_database() AND datconnlimit >= 0
+)
+SELECT most, others, name FROM limits ORDER BY most - others LIMIT 1
 """
 
 
@@ -60,11 +73,14 @@ def _alive(redis_url: str) -> int:
 def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Iterator[Finding]:
     reported = worker_slots.workers(connection)
     suspects = sum(worker_slots.suspects(connection).values())
+    most, others, limit = connections(connection)
     yield judge_connections(
-        *connections(connection),
+        most,
+        others,
         reported,
         configured,
         workers,
+        limit=limit,
         has_steps=_has_steps(connection),
         suspects=suspects,
     )
@@ -90,10 +106,10 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
         )
 
 
-def connections(connection: psycopg.Connection) -> tuple[int, int]:
-    """Return how many connections there may be, and how many are open that are not those of our workers."""
-    most, others = connection.execute(_MOST).fetchone() or (0, 0)
-    return most, others
+def connections(connection: psycopg.Connection) -> tuple[int, int, str]:
+    """Return how many connections there may be, how many are open that are not our workers', and which limit it is."""
+    most, others, limit = connection.execute(_MOST).fetchone() or (0, 0, "max_connections")
+    return most, others, limit
 
 
 def _has_steps(connection: psycopg.Connection) -> bool:
@@ -107,10 +123,11 @@ def judge_connections(  # noqa: PLR0913  the last by keyword
     configured: int,
     workers: int,
     *,
+    limit: str = "max_connections",
     has_steps: bool = False,
     suspects: int = 0,
 ) -> Finding:
-    """Judge whether all slots and whoever else is connected fit into `max_connections`.
+    """Judge whether all slots and whoever else is connected fit into a limit.
 
     A worker that has slots runs suspects in children, each of which runs one at a time.
     """
@@ -123,7 +140,5 @@ def judge_connections(  # noqa: PLR0913  the last by keyword
     needed = slots + has_slots * BESIDES + singles * ALONE + children * OF_CHILD + steps
     text = f"workers may need {needed} connections, {others} others are open, of {most}"
     if needed + others > most:
-        return Finding(
-            "warn", "connections", f"{text}; raise max_connections, or run fewer workers or --concurrency"
-        )
+        return Finding("warn", "connections", f"{text}; raise {limit}, or run fewer workers or --concurrency")
     return Finding("ok", "connections", text)

@@ -38,6 +38,21 @@ _IS_TOLD = hasattr(psycopg.Connection, "_deallocate")
 """Whether this psycopg lets us know when it gives up what is prepared; if not, nothing is prepared here."""
 
 
+def hear_crashes(connection: psycopg.Connection[Any]) -> None:
+    """Have a connection remember, for `is_crash_of_others`, that its server ends it since another session crashed."""
+
+    def hear(diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.sqlstate == psycopg.errors.CrashShutdown.sqlstate:
+            connection.__dict__["ended_by_crash"] = True
+
+    connection.add_notice_handler(hear)
+
+
+def is_crash_of_others(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether another session's crash has ended a connection; that one itself hears nothing."""
+    return "ended_by_crash" in connection.__dict__
+
+
 class PreparingConnection(psycopg.Connection[Any]):
     """A connection that remembers what `round_trip` has prepared on it.
 
@@ -54,6 +69,7 @@ class PreparingConnection(psycopg.Connection[Any]):
         self.reset = SessionReset()
         self.is_used_up = False
         """Whether a handler has left what can't be taken out: nobody else may get the session."""
+        hear_crashes(self)
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         if name is None:

@@ -127,7 +127,8 @@ CREATE TABLE hookonce.secret_use (
 -- Open runs
 
 -- A row for each open run, or one without a handler for an event that no worker has met. No index knows of a column
--- that a claim writes, `handler` among them, so that PostgreSQL updates the row in its page.
+-- that a claim writes, `handler` among them, so that PostgreSQL updates the row in its page. `cut_offs`: how often in a
+-- row an attempt was given back since a connection went away: inside its handler, or, below 0, somewhere else.
 CREATE TABLE hookonce.queue (
     event bigint NOT NULL,
     n smallint NOT NULL DEFAULT 0,
@@ -137,6 +138,7 @@ CREATE TABLE hookonce.queue (
     handler text COLLATE "C",
     cycle integer NOT NULL DEFAULT 1,
     attempts integer NOT NULL DEFAULT 0,
+    cut_offs smallint NOT NULL DEFAULT 0,
     due_at timestamptz NOT NULL,
     waits text COLLATE "C",
     waiting_handler text COLLATE "C" GENERATED ALWAYS AS (CASE WHEN waits IS NOT NULL THEN handler END) STORED,
@@ -330,11 +332,11 @@ SELECT q.event, q.handler, CASE WHEN q.token IS NOT NULL THEN 'running' ELSE 'wa
        q.attempts + (q.token IS NOT NULL)::int AS attempts, q.cycle,
        CASE WHEN q.token IS NOT NULL THEN c.lease_until ELSE q.due_at END AS due_at, q.waits, q.slot_at, q.schedule,
        q.token, c.lease_until, c.made_at AS started_at, NULL::timestamptz AS finished_at, NULL::json AS result,
-       NULL::bytea AS sealed_result, NULL::text AS key_id, q.n
+       NULL::bytea AS sealed_result, NULL::text AS key_id, q.n, q.cut_offs
 FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.handler IS NOT NULL
 UNION ALL
 SELECT event, handler, status, attempts, cycle, NULL, NULL, NULL, NULL, NULL, NULL, started_at, finished_at, result,
-       sealed_result, key_id, NULL
+       sealed_result, key_id, NULL, 0
 FROM hookonce.runs WHERE is_last AND handler <> '';
 
 -- Commands

@@ -11,6 +11,11 @@ from hookonce.receiver.ledger.columns import Column, InBodies, InEvents
 
 LEASE = timedelta(seconds=30)
 """How long a claim is good for, and each renewal of it (`receiver.ledger.runs.leases`)."""
+_BEGAN = "greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())"
+LEASE_IS_OVER = f"""
+lease_until <= now() AND NOT (made_at <= {_BEGAN} AND {_BEGAN} BETWEEN now() - interval '10 s' AND now())
+"""
+"""SQL: nobody renews a claim any more. While the server was away nobody could; who lives does when it is back."""
 
 
 class LeaseLost(Exception):  # noqa: N818  a verdict about who may write

@@ -19,7 +19,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
-from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
+from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.states import EventStatus, Waits
@@ -55,7 +55,7 @@ _TRIAL, _LOST, _SUSPECT = "trial", "lost", "suspect"
 PAUSED = f"""
 SELECT kind, name, NULL::bigint FROM hookonce.pauses
 UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
-UNION ALL SELECT '{_LOST}', '', NULL WHERE EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now())
+UNION ALL SELECT '{_LOST}', '', NULL WHERE EXISTS (SELECT FROM hookonce.claims WHERE {LEASE_IS_OVER})
 UNION ALL SELECT '{_SUSPECT}', '', NULL FROM (
     SELECT token, due_at FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' LIMIT {_LOOK}) AS head
 HAVING bool_or(token IS NULL AND due_at <= now()) OR count(*) = {_LOOK}

@@ -8,7 +8,7 @@ from psycopg.rows import args_row
 from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.reasons import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
+from hookonce.receiver.ledger.runs.claimed import LEASE_IS_OVER, ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, SweepMark
 from hookonce.receiver.ledger.states import Waits
 
@@ -141,7 +141,7 @@ WITH head AS MATERIALIZED (
     SELECT source, type, due_at FROM hookonce.queue
     WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
 SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
-           OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),
+           OR EXISTS (SELECT FROM hookonce.claims WHERE {LEASE_IS_OVER}),
        coalesce((SELECT min(due_at) FROM head), now())
 """  # noqa: S608  constants
 

@@ -43,8 +43,9 @@ WITH mine AS MATERIALIZED (
            issue
     FROM verdict WHERE is_dead
 ), put_off AS (
-    UPDATE hookonce.queue q SET token = NULL, attempts = v.used, due_at = clock_timestamp() + v.delay, waits = v.waits,
-                                slot_at = NULL, schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
+    UPDATE hookonce.queue q SET token = NULL, attempts = v.used, cut_offs = 0, waits = v.waits,
+                                due_at = clock_timestamp() + v.delay, slot_at = NULL,
+                                schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
     FROM verdict v WHERE q.event = v.event AND q.n = v.n AND NOT v.is_dead
 ), failed AS (
     INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, failed_at, error, traceback, key_id,

@@ -19,7 +19,7 @@ from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
-from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.failed_attempts import Place
 from hookonce.receiver.ledger.states import RunStatus, Waits
@@ -35,9 +35,7 @@ AT_ONCE = 20
 AGAIN = "again"
 
 _COLUMNS = "token, events, places, slots, is_alone, started_at IS NOT NULL, handler"
-_OVER = (
-    f"SELECT {_COLUMNS} FROM hookonce.claims WHERE lease_until <= now() ORDER BY lease_until LIMIT {AT_ONCE}"  # noqa: S608
-)
+_OVER = f"SELECT {_COLUMNS} FROM hookonce.claims WHERE {LEASE_IS_OVER} ORDER BY lease_until LIMIT {AT_ONCE}"  # noqa: S608
 _OF = f"SELECT {_COLUMNS} FROM hookonce.claims WHERE token = ANY(%s)"  # noqa: S608  a constant
 _LOCK_CLAIM = """
 SELECT FROM hookonce.claims WHERE token = %s AND (lease_until <= now() OR %s) FOR UPDATE SKIP LOCKED
@@ -62,6 +60,14 @@ _KEEP = """
 UPDATE hookonce.claims SET events = %s, places = %s::smallint[], slots = cardinality(events), lease_until = now() + %s
 WHERE token = %s
 """
+_CUT_OFFS = "SELECT cut_offs FROM hookonce.queue WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
+_NOTE_CUT_OFF = "UPDATE hookonce.queue SET cut_offs = %(number)s WHERE event = %(event)s AND n = %(n)s"
+CHARGED_FROM = 5
+"""How often in a row a handler loses its connection, the last time alone, before that is charged to it."""
+FIRST_PAUSE = timedelta(seconds=0.5)
+"""How long a run waits whose connection went away; twice as long each time in a row, up to `LONGEST_PAUSE`."""
+LONGEST_PAUSE = timedelta(seconds=30)
+_MOST_COUNTED = 10
 _TRIES = 3
 """After so many, each of `marks.LOCK_TIMEOUT`, what is locked is left where it is."""
 
@@ -140,6 +146,32 @@ class WorkerEnd(NamedTuple):
         if self.handlers is not None:
             delay, most = self.handlers.pause_after(name, attempt), self.handlers.most_attempts(name)
         return AttemptResult(RunStatus.WAITING, error=self.error, delay=delay, most=most, waits=Waits.SUSPECT)
+
+
+class ConnectionLoss(NamedTuple):
+    """An attempt's connection went away, or was not to be had.
+
+    `is_own`: inside its handler, and not by a crash of which PostgreSQL tells that another session's process did it.
+    """
+
+    how: WorkerEnd
+    is_own: bool = False
+
+    def number_after(self, before: int) -> int:
+        """Return how often in a row that has happened with this time; what happens elsewhere ends no row."""
+        if self.is_own:
+            return max(before, 0) + 1
+        return before if before > 0 else max(before - 1, -_MOST_COUNTED)
+
+    def ending(self, run: ClaimedRun, number: int) -> AttemptResult:
+        """Return the end of the attempt: charged where it was alone and the handler may be what ends connections."""
+        is_charged = self.is_own and run.is_alone and number >= CHARGED_FROM
+        if is_charged:
+            return self.how.charged(run.handler, run.attempt)
+        is_suspect = run.is_alone or number >= CHARGED_FROM - 1
+        pause = min(FIRST_PAUSE * 2 ** min(abs(number) - 1, _MOST_COUNTED), LONGEST_PAUSE)
+        waits = Waits.SUSPECT if is_suspect else None
+        return AttemptResult(RunStatus.WAITING, counted=False, delay=pause, waits=waits)
 
 
 def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable
@@ -276,25 +308,30 @@ def _fail(
 
 
 def settle(
-    connection: psycopg.Connection, run: ClaimedRun, how: WorkerEnd | None = None, *, is_suspect: bool = False
+    connection: psycopg.Connection, run: ClaimedRun, cut_off: ConnectionLoss | None = None
 ) -> RunStatus | None:
-    """Give back a run of ours whose attempt was cut off; return what it is now, None if it was ended before.
+    """Give back a run of ours that was not ended; return what it is now, None if it was ended before.
 
-    It is not charged, but is a suspect where `is_suspect`: its handler may be what has ended the connection. One that
-    was alone is charged, by `how`. Dead instead, if its handler has committed by itself. `connection` is idle. Raises
-    `marks.Kept` where its transaction goes on and nothing ends it.
+    It is not charged, and due at once unless it was `cut_off`. Dead instead, if its handler has committed by itself.
+    `connection` is idle. Raises `marks.Kept` where its transaction goes on and nothing ends it.
     """
-    place, marked = [Place(run.event.id, run.n)], marks.Marked.of([run])
+    place, marked = Place(run.event.id, run.n), marks.Marked.of([run])
 
     def write(has_committed: bool) -> RunStatus | None:  # noqa: FBT001
+        ending = AttemptResult(
+            RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_alone else None
+        )
+        number = 0
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
             connection.execute(*marks.deletion(marked))
-        else:
-            waits = Waits.SUSPECT if run.is_alone or is_suspect else None
-            ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
-            if run.is_alone and how is not None:
-                ending = how.charged(run.handler, run.attempt)
-        return failed_attempts.fail_rows(connection, run.token, place, [ending]).get(place[0])
+        elif cut_off is not None:
+            before = connection.execute(_CUT_OFFS, run.key._asdict()).fetchone()
+            number = cut_off.number_after(before[0] if before else 0)
+            ending = cut_off.ending(run, number)
+        status = failed_attempts.fail_rows(connection, run.token, [place], [ending]).get(place)
+        if number and status == RunStatus.WAITING:
+            connection.execute(_NOTE_CUT_OFF, {"number": number, "event": run.event.id, "n": run.n})
+        return status
 
     return marks.settle(connection, marked, write)

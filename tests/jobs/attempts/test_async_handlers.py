@@ -285,23 +285,22 @@ def test_plain_function_that_returns_a_coroutine_has_failed_and_says_why(inbox):
     assert "returned a coroutine" in errors(inbox)[0]
 
 
-def test_attempt_that_is_interrupted_leaves_no_task_to_the_next(inbox):
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_handler_that_raises_what_ends_processes_fails_and_leaves_no_task(inbox, kind):
     async def once(event, tx):
         await write(event, tx)
         if not interrupted:
             interrupted.append(event)
-            raise KeyboardInterrupt
+            raise kind
 
     interrupted = []
     inbox.on(once)
-    inbox.deliver("a")
+    inbox.deliver("a", "b")
 
-    with pytest.raises(KeyboardInterrupt):
-        inbox.work()
-    inbox.deliver("b")
     inbox.work()
 
     assert inbox.effects() == ["a", "b"]
+    assert inbox.rows("SELECT count(*) FROM hookonce.failures") == [(1,)]
 
 
 def test_blocking_code_on_the_connection_of_an_async_handler_blocks_and_works(inbox):

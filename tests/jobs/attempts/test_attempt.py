@@ -299,34 +299,20 @@ def test_handler_may_do_other_things_longer_than_the_server_lets_transactions_id
     assert inbox.runs() == [("a", "slow", "done", 1)]
 
 
-def test_failure_of_a_cut_connection_is_written_at_once(inbox):
-    def cutter(_, tx):
-        tx.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
-
-    inbox.on(cutter, attempts=1)
-    inbox.deliver("a")
-
-    inbox.work()
-
-    assert inbox.runs() == [("a", "cutter", "dead", 1)]
-
-
-def test_attempt_that_is_interrupted_leaves_nothing_to_the_next_job(inbox):
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_handler_that_raises_what_ends_processes_fails_and_takes_nobody_along(inbox, kind):
     interrupted = []
 
     def once(event, tx):
         effect(event, tx)
         if not interrupted:
             interrupted.append(event)
-            raise KeyboardInterrupt
+            raise kind
 
     inbox.on(once)
-    inbox.deliver("a")
+    inbox.deliver("a", "b")
 
-    with pytest.raises(KeyboardInterrupt):
-        inbox.work()
-    inbox.deliver("b")
     inbox.work()
 
     assert inbox.effects() == ["a", "b"]
-    assert inbox.runs() == [("a", "once", "done", 1), ("b", "once", "done", 1)]
+    assert inbox.runs() == [("a", "once", "done", 2), ("b", "once", "done", 1)]

@@ -2,7 +2,6 @@
 
 import uuid
 
-from hookonce.jobs.attempts import held_claims
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 
@@ -54,15 +53,3 @@ def test_claims_that_were_not_forgotten_are_given_again():
     held.give_back_finished(held.take_finished())
 
     assert held.take_finished() == [claimed[0].token]
-
-
-def test_only_so_many_runs_that_were_cut_off_are_remembered():
-    held, claimed = HeldClaims(), runs(held_claims._REMEMBERED + 1)  # noqa: SLF001
-    for each in claimed:
-        held.note_cut_off(each)
-
-    assert [held.was_cut_off(claimed[0]), held.was_cut_off(claimed[1]), held.was_cut_off(claimed[-1])] == [
-        False,
-        True,
-        True,
-    ]

@@ -1,14 +1,8 @@
 """Runs that share a flush: told of only once they are durable, done once whatever a crash of the server takes away."""
 
 import logging
-import os
-import shutil
-import signal
-import tempfile
 import threading
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,13 +12,13 @@ from hookonce.jobs.attempts import train as trains
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.dev.embedded import Postgres
-from hookonce.receiver.ledger.database import connections, flushing, migrate, plans
+from hookonce.receiver.ledger.database import connections, flushing, plans
 from hookonce.receiver.ledger.runs import ends
+from tests.support.crashing import connected, crash, crashing, server
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
 
-__all__ = ["inbox"]
+__all__ = ["crashing", "inbox", "server"]
 
 QUICK = 12
 COMMITS = "SELECT count(*) FROM hookonce.runs WHERE status = 'done'"
@@ -159,40 +153,6 @@ def test_commits_wait_where_the_database_asks_for_another_durability(inbox, data
         assert not flushing.can_flush(connection)
 
 
-@pytest.fixture(scope="module")
-def server(disk):
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
-    directory.chmod(0o711)
-    started = Postgres.start(directory)
-    yield started
-    started.stop()
-    shutil.rmtree(directory)
-
-
-@pytest.fixture
-def crashing(server, redis_url):
-    """An inbox on a server of its own, which writes what is not flushed to its log as late as it can."""
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
-        connection.execute("ALTER SYSTEM SET wal_writer_flush_after = '100MB'")
-        connection.execute("SELECT pg_reload_conf()")
-        connection.execute("DROP DATABASE IF EXISTS crashing WITH (FORCE)")
-        connection.execute("CREATE DATABASE crashing")
-    url = server.url.replace("@/hookonce?", "@/crashing?")
-    migrate.upgrade(url)
-    yield from inbox.__wrapped__(url, redis_url)
-
-
-def crash(inbox):
-    """Kill a backend, so that the server begins anew with what was flushed."""
-    with suppress(psycopg.Error):
-        row = inbox.connection.execute(
-            "SELECT min(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        ).fetchone()
-        os.kill(row[0], signal.SIGKILL)
-        inbox.connection.execute("SELECT pg_sleep(5)")
-
-
 @pytest.mark.parametrize("slots", [1, 4])
 def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_once(
     crashing, held, slots, caplog
@@ -290,18 +250,6 @@ def test_flush_that_waits_for_the_next_handler_is_noticed(crashing, monkeypatch)
 
     with pytest.raises(DeadlineMissed):
         flushed_meanwhile(crashing, 1)
-
-
-def connected(url):
-    """Connect as soon as the server is there again."""
-    found = []
-
-    def look():
-        found.append(connections.connect(url))
-        return True
-
-    until(look, away=connections.LedgerUnavailable)
-    return found[-1]
 
 
 def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
