@@ -68,10 +68,10 @@ def test_form_that_drips_in_is_refused(inbox, monkeypatch):
             time.sleep(0.02)
             return b"x"
 
-    monkeypatch.setattr("hookonce.receiver.web.body.BODY_TIMEOUT", timedelta(seconds=0.1))
+    monkeypatch.setattr("hookonce.receiver.web.http.limits.BODY_TIMEOUT", timedelta(seconds=0.1))
     client = inbox.browser().client
 
     dripping = {"wsgi.input": Drip(), "CONTENT_LENGTH": "60000"}
     answer = client.post("/admin/sign-in", environ_overrides=dripping)
 
-    assert answer.status_code == 400
+    assert answer.status_code == 408

@@ -1,5 +1,8 @@
 """A bulk replay goes the same way whether its command runs beside the ledger or asks another inbox."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from hookonce.receiver.ledger.store import store
@@ -37,7 +40,10 @@ def test_command_that_is_interrupted_stops_its_bulk_replay(everywhere, dead, pla
     def interrupt(_seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hookonce.receiver.cli.replay.bulk.time.sleep", interrupt)
+    clock = SimpleNamespace(
+        sleep=interrupt, monotonic=time.monotonic
+    )  # of this module alone: threads sleep on
+    monkeypatch.setattr("hookonce.receiver.cli.replay.bulk.time", clock)
     command = [*place, "replay", "--type", kind, "--status", "dead", "--yes"]
 
     stopped = everywhere.run(*command, "--rate", "1/m")
