@@ -74,4 +74,4 @@ def test_form_that_drips_in_is_refused(inbox, monkeypatch):
     dripping = {"wsgi.input": Drip(), "CONTENT_LENGTH": "60000"}
     answer = client.post("/admin/sign-in", environ_overrides=dripping)
 
-    assert answer.status_code == 408
+    assert answer.status_code == 400
