@@ -21,10 +21,12 @@ from hookonce.receiver.web import hooks
 from hookonce.receiver.web.compression import compress_answers
 from hookonce.receiver.web.mounted import Endpoint, FrontDoor, intake_class
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
+from hookonce.receiver.web.own_site import GuardedEndpoint, OwnSite, at_own_hosts, host_of
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
 
 log = logs.limited(__name__)
+METRICS = "/metrics"
 
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
@@ -37,17 +39,22 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     pages: dict[str, WsgiResponse | Shared] = {
         "/livez": _json(200, {"status": "ok"}),
         "/readyz": Shared(lambda: _json(*readiness.look())),
-        "/metrics": Shared(lambda: WsgiResponse(200, *metrics.page(settings, intake.breaker))),
+        METRICS: Shared(lambda: WsgiResponse(200, *metrics.page(settings, intake.breaker))),
     }
     attach(app, settings, intake)
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
     compress_answers(app)
-    places: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
+    found: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
     if settings.commands:
-        places[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
-    places |= dict.fromkeys(pages, OperatorPages(pages))
-    app.wsgi_app = FrontDoor(places, app.wsgi_app, proxies=settings.trusted_proxies)  # type: ignore[method-assign]  # Flask's own way
+        found[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
+    found |= dict.fromkeys(pages, OperatorPages(pages))
+    urls = (settings.public_url, *(source.public_url for source in settings.sources.values()))
+    site = OwnSite([*settings.hosts, *map(host_of, urls)])
+    places: dict[str, Endpoint] = {
+        name: GuardedEndpoint(each, site, any_host=name != METRICS) for name, each in found.items()
+    }
+    app.wsgi_app = FrontDoor(places, at_own_hosts(app.wsgi_app, site), proxies=settings.trusted_proxies)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 

@@ -7,7 +7,8 @@ another row, changed or cut does not open. With random nonces a key is good for 
 """
 
 import os
-from collections.abc import Sequence
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
 
@@ -42,7 +43,10 @@ class Keyring:
 
     def __init__(self, keys: Sequence[bytes | None] = ()) -> None:
         self.is_on = bool(keys)
-        self._ciphers = {key_id(key): AESGCM(key) for key in keys if key is not None}
+        here = [key for key in keys if key is not None]
+        self._ciphers = {key_id(key): AESGCM(key) for key in here}
+        self.spellings = frozenset(text for key in here for text in _spellings(key))
+        """Each key as a person may have written it, to be masked wherever secrets are."""
         first = keys[0] if keys else None
         self.first = None if first is None else key_id(first)
 
@@ -84,6 +88,12 @@ class Keyring:
             raise Tampered(
                 f"what is stored under key {key} was changed or moved since; restore that row from a backup"
             ) from None
+
+
+def _spellings(key: bytes) -> Iterator[str]:
+    for text in (b64encode(key).decode(), urlsafe_b64encode(key).decode()):
+        yield from (text, text.rstrip("="))
+    yield from (key.hex(), key.hex().upper())
 
 
 OFF = Keyring()

@@ -1,9 +1,10 @@
 """The OpenAPI 3.1 document, made from the operations and their models."""
 
 import json
+import threading
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -64,9 +65,17 @@ _KEY: dict[str, Any] = {
 }
 
 
-@cache
+_making: Final = threading.Lock()
+
+
 def document() -> bytes:
-    """Return the document as JSON."""
+    """Return the document as JSON; it is made once a process, however many ask for it at first."""
+    with _making:
+        return _made()
+
+
+@cache
+def _made() -> bytes:
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:

@@ -34,6 +34,10 @@ class AdminTable(BaseModel):
     token_quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
         default=None, description="the same for a longer time, like `100000/d`"
     )
+    hosts: list[str] = Field(
+        default_factory=list,
+        description="names under which a proxy on this machine hands the console and the API on, beside `public_url`'s",
+    )
     send_to: list[str] = Field(
         default_factory=list,
         description="addresses that events may be sent to again from their page, each with what is below it",

@@ -65,6 +65,7 @@ class Settings:
     admin_token: str = field(default="", repr=False)
     trusted_proxies: tuple[Network, ...] = ()
     send_to: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
     concurrency: int = 1
@@ -84,7 +85,7 @@ class Settings:
         return {name: kept for name, kept in own.items() if kept is not None}
 
     def secrets(self) -> list[str]:
-        """Return every secret that is known here: of sources and alerts, of the servers' URLs, of the dashboard."""
+        """Return every secret that is known here: of sources and alerts, of servers' URLs, of the console, and keys."""
         passwords = [server_urls.split(url).password for url in (self.database_url, self.redis_url) if url]
         of_sources = [secret for source in self.sources.values() for secret in source.secrets]
         tokens = [each.tokens.values() for each in self.commands.values()]
@@ -94,6 +95,7 @@ class Settings:
             *(unquote(each) for each in passwords if each),
             self.alerts.secret,
             self.admin_token,
+            *self.keyring.spellings,
         ]
 
 
@@ -211,6 +213,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         admin_token=token,
         trusted_proxies=proxies,
         send_to=targets,
+        hosts=tuple(file.admin.hosts),
         alerts=alerts,
         tracing=tracing,
         concurrency=at_once,

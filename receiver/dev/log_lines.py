@@ -18,6 +18,8 @@ _KNOWN = {*_WRITTEN, "exc_info", "stack_info", "taskName"}
 _OUR_MACHINERY = {"hookonce", "rq", "gunicorn", "alembic"}
 _WHOSE = {"source", "handler", "event", "client"}
 """What is shown besides the message of a warning of ours."""
+_FURTHER = "\n    "
+"""Begins the further lines of a record: none of them can pass for a line of its own."""
 
 
 class FailedRun(NamedTuple):
@@ -40,9 +42,8 @@ class _Line(NamedTuple):
     rest: str
 
     def text(self, paint: Paint) -> str:
-        status = _harmless(str(self.status))
-        source = _harmless(str(self.source or "(unknown)"))
-        return f"{source:<12}  {paint(status, f'{status:<9}')}  {_harmless(self.rest)}".rstrip()
+        status, source, rest = map(_in_line, (self.status, self.source or "(unknown)", self.rest))
+        return f"{source:<12}  {paint(status, f'{status:<9}')}  {rest}".rstrip()
 
 
 def _plain(_status: str, text: str) -> str:
@@ -169,9 +170,15 @@ def _other(record: Mapping[str, Any]) -> str | None:
         return None
     place = "" if _is_ours(record) else f"{logger}: "
     more = (name for name in record if (name in _WHOSE if _is_ours(record) else name not in _KNOWN))
-    shown = "".join(f"  {name}={record[name]}" for name in more)
-    trace = record.get("exc_info")
-    return f"{level.lower()}: {place}{record['message']}{shown}" + (f"\n{trace}" if trace else "")
+    shown = "".join(f"  {name}={_in_line(record[name])}" for name in more)
+    message = str(record["message"]).replace("\n", _FURTHER)
+    trace = str(record.get("exc_info") or "").replace("\n", _FURTHER)
+    return f"{level.lower()}: {place}{message}{shown}" + (f"{_FURTHER}{trace}" if trace else "")
+
+
+def _in_line(said: object) -> str:
+    """Return what a sender may have said without line breaks: each would begin a line that is ours to write."""
+    return _harmless(str(said)).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
 def _harmless(text: str) -> str:

@@ -86,6 +86,7 @@ class _AsgiRequest:
         self.path = at + str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
         self.query = scope.get("query_string", b"").decode("latin-1")
         self.is_genuine = self.is_replay = False
+        self.peer: str = (scope.get("client") or ("",))[0]
         self.headers: dict[str, str] = {}
         for raw, value in scope["headers"]:
             if b"_" not in raw:

@@ -25,6 +25,10 @@ class Request(Protocol):
     is_replay: bool
 
     @property
+    def peer(self) -> str:
+        """The address that opened the connection; '' where it has none."""
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """The headers."""
 
@@ -46,6 +50,11 @@ class WsgiRequest:
         self.query: str = environ.get("QUERY_STRING") or ""
         self.is_replay = False
         self._headers: dict[str, str] | None = None
+
+    @property
+    def peer(self) -> str:
+        """The address that opened the connection."""
+        return str(self._environ.get("REMOTE_ADDR") or "")
 
     @property
     def headers(self) -> Mapping[str, str]:

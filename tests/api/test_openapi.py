@@ -1,4 +1,6 @@
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,6 +23,18 @@ def test_document_has_every_operation_once():
     names = [operation["operationId"] for path in made["paths"].values() for operation in path.values()]
 
     assert sorted(names) == sorted(operation.name for operation in routes.OPERATIONS)
+
+
+def test_document_is_made_once_however_many_ask_at_first(monkeypatch):
+    made = []
+    monkeypatch.setattr(openapi, "_schemas", lambda: made.append(time.sleep(0.05)) or {})
+    openapi._made.cache_clear()
+
+    with ThreadPoolExecutor(8) as threads:
+        documents = {each.result() for each in [threads.submit(openapi.document) for _ in range(8)]}
+    openapi._made.cache_clear()
+
+    assert (len(made), len(documents)) == (1, 1)
 
 
 def test_document_is_public(calm):

@@ -284,12 +284,38 @@ WRITTEN = {"time": "2026-01-31 12:00:00,000", "level": "INFO", "logger": "hookon
         ),
         (
             {"message": "odd", "logger": "shop", "level": "ERROR", "exc_info": "Traceback …"},
-            "error: shop: odd\nTraceback …",
+            "error: shop: odd\n    Traceback …",
         ),
     ],
 )
 def test_log_record_becomes_a_short_line(record, shown):
     assert readable(json.dumps(WRITTEN | record))[10:] == shown
+
+
+BROKEN = "a\n12:00:00  shop  done  forged\r\x85\u2028b"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"message": "run", "type": BROKEN, "handler": "h", "status": "done", "source": "s", "event": 1},
+        {"message": "run", "type": "t", "handler": "h", "status": "dead", "source": BROKEN, "event": 1},
+        {"message": "delivery", "source": "s", "status": "accepted", "event_ids": [BROKEN], "events": 1},
+        {"message": "delivery", "source": "s", "status": "accepted", "types": [BROKEN], "events": 1},
+        {"message": "ignored", "source": "s", "type": BROKEN, "event": 1},
+        {"message": "alert", "kind": "dead_runs", "status": "open", "subject": BROKEN, "detail": BROKEN},
+        {"message": "conflict", "source": BROKEN, "event": BROKEN},
+        {"message": f"failed: {BROKEN}", "level": "WARNING", "source": BROKEN, "event": BROKEN},
+        {"message": BROKEN, "logger": "shop", "order": BROKEN},
+        {"message": "m", "logger": "shop", "level": "ERROR", "exc_info": f"Traceback\nValueError: {BROKEN}"},
+    ],
+)
+def test_line_break_of_a_sender_begins_no_line(record):
+    first, *further = readable(json.dumps(WRITTEN | record)).split("\n")
+
+    assert not first.startswith("12:00:00  shop")
+    assert all(line.startswith("    ") for line in further)
+    assert len("".join([first, *further]).splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ which a part of the threads may be waiting, and with answers made piece by piece
 
 import asyncio
 import io
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -32,6 +33,9 @@ class Exchange(Protocol):
 
     async def send(self, data: bytes) -> None:
         """Send a part of an answer, or all of it. Raises `Gone` and `TooLate`."""
+
+    def charge(self, seconds: float) -> None:
+        """Charge its client what a thread has worked for it."""
 
     async def slow_down(self) -> None:
         """Wait before an answer that ends the connection, if there are many of them."""
@@ -81,6 +85,7 @@ class ApplicationThreads:
     ) -> "bytes | _LastPart":
         """Call the application, in a thread; give the body of its answer, or the last part of one in pieces."""
         said: Iterable[bytes] = ()
+        began = time.thread_time()
         try:
             said = self._application(environ, answer.begin)
             if isinstance(said, (list, tuple)) or answer.written:
@@ -90,6 +95,7 @@ class ApplicationThreads:
             close = getattr(said, "close", None)
             if close is not None:
                 close()
+            self._loop.call_soon_threadsafe(exchange.charge, time.thread_time() - began)
 
     def _send_streamed(
         self, request: IncomingRequest, answer: Answer, said: Iterable[bytes], exchange: Exchange

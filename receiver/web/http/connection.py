@@ -171,6 +171,10 @@ class Connection:
         self._account.charge(len(data) * limits.RECEIVED_COST)
         return data
 
+    def charge(self, seconds: float) -> None:
+        """Charge the client what a thread has worked for it."""
+        self._account.charge(seconds)
+
     async def next_slice(self) -> None:
         """Let others go on, if it is time."""
         if self._account.is_over:
@@ -260,7 +264,7 @@ class Connection:
         house.count_request()
         house.crowd.works(self)
         stream = BodyStream(self, head, rest, self._invite)
-        request = IncomingRequest(head, stream)
+        request = IncomingRequest(head, stream, self._peer[0])
         if self._is_proxy:
             self._look_behind(request)
         house.clients.note(self.client)

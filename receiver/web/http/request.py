@@ -34,12 +34,24 @@ def base(server: tuple[str, str], scheme: str, *, is_multiprocess: bool) -> Envi
 class IncomingRequest:
     """A request (`receiver.web.request.Request`); its headers are decoded once, when the first asks for them."""
 
-    __slots__ = ("_headers", "head", "is_genuine", "is_replay", "method", "path", "query", "stream", "target")
+    __slots__ = (
+        "_headers",
+        "head",
+        "is_genuine",
+        "is_replay",
+        "method",
+        "path",
+        "peer",
+        "query",
+        "stream",
+        "target",
+    )
 
     is_bounded = True
 
-    def __init__(self, head: Head, stream: BodyStream) -> None:
+    def __init__(self, head: Head, stream: BodyStream, peer: str = "") -> None:
         self.head = head
+        self.peer = peer
         self.stream = stream
         self.method = head.method
         self.target = head.target

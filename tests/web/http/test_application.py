@@ -1,6 +1,8 @@
 """An application behind the door, and clients that do not read what it answers."""
 
 import asyncio
+import contextlib
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +24,10 @@ class Client:
         self.read = asyncio.Event()
         self.offered = asyncio.Event()
         self.sent = b""
+        self.charged = 0.0
+
+    def charge(self, seconds):
+        self.charged += seconds
 
     async def send(self, data):
         self.offered.set()
@@ -62,3 +68,29 @@ def test_short_streamed_answers_hold_no_thread_of_slow_readers(count):
     assert all(each.startswith(b"HTTP/1.1 200 OK\r\n") and each.endswith(b"\r\n0\r\n\r\n") for each in sent)
     assert {each.count(PIECE) for each in sent} == {count}
     assert all(kept)
+
+
+class Broken(Exception):
+    """What an application raises."""
+
+
+@pytest.mark.parametrize("ends", ["returns", "yields", "raises"])
+def test_work_of_a_thread_is_charged_to_its_client(ends):
+    def application(_environ, start_response):
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+        if ends == "raises":
+            raise Broken
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [PIECE] if ends == "returns" else iter([PIECE])
+
+    async def served():
+        client = Client()
+        client.read.set()
+        with contextlib.suppress(Broken):
+            await client.ask(ApplicationThreads(application))
+        await asyncio.sleep(0)
+        return client.charged
+
+    assert 0.05 <= asyncio.run(served()) < 0.5

@@ -1,0 +1,99 @@
+"""Keeps web pages of others away from an inbox on this machine.
+
+A page in a browser here can send requests to loopback, and by DNS rebinding read the answers under a name of its own.
+So what comes over loopback must be asked for under a name of loopback, the host of `public_url`, or one of `[admin]
+hosts` (a proxy on the machine hands the console on under its name). Tunnels bring names of theirs to deliveries,
+commands and probes, which take any; what a browser sends there from another site is refused instead.
+"""
+
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
+from hookonce.receiver.web.mounted import Application, Endpoint
+from hookonce.receiver.web.request import Request, WsgiRequest
+from hookonce.receiver.web.response import Response, StartResponse, problem
+
+OTHER_SITE, OTHER_HOST = "other_site", "unknown_host"
+_FORBIDDEN, _MISDIRECTED = 403, 421
+_OWN = frozenset({"same-origin", "none"})
+
+
+class OwnSite:
+    """Decides on requests by where they come from; `names` are hosts besides those of loopback."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset(name.lower() for name in names if name)
+
+    def refusal(self, peer: str, headers: Mapping[str, str], *, any_host: bool) -> Response | None:
+        """Return what a request is refused with; None for one that may go on."""
+        if any_host:
+            return (
+                problem(_FORBIDDEN, OTHER_SITE, close=True) if self.is_of_other_site(peer, headers) else None
+            )
+        if "host" not in headers or not _is_loopback(peer) or self._is_known(headers["host"]):
+            return None
+        return problem(_MISDIRECTED, OTHER_HOST, close=True)
+
+    def is_of_other_site(self, peer: str, headers: Mapping[str, str]) -> bool:
+        """Whether a browser sends it over loopback for a page of another site."""
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if (origin is None and site is None) or not _is_loopback(peer):
+            return False
+        if site is not None and site not in _OWN:
+            return True
+        return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+
+    def _is_known(self, host: str) -> bool:
+        name = host_of(f"//{host}")
+        return name in self._names or name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+
+
+class GuardedEndpoint:
+    """An endpoint of the front door, asked by what may ask it."""
+
+    def __init__(self, endpoint: Endpoint, site: OwnSite, *, any_host: bool = True) -> None:
+        self._endpoint = endpoint
+        self._site = site
+        self._any_host = any_host
+
+    async def answer(self, request: Request, waits: Waits) -> Response:
+        """Answer a request. Raises nothing."""
+        refusal = self._site.refusal(request.peer, request.headers, any_host=self._any_host)
+        return refusal or await self._endpoint.answer(request, waits)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        request = WsgiRequest(environ)
+        return run(self.answer(request, IN_THREAD)).send(request.method, start_response)
+
+
+def at_own_hosts(application: Application, site: OwnSite) -> Application:
+    """Return the application without the requests that come under another's name."""
+
+    def guarded(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        request = WsgiRequest(environ)
+        refusal = site.refusal(request.peer, request.headers, any_host=False)
+        return (
+            refusal.send(request.method, start_response) if refusal else application(environ, start_response)
+        )
+
+    return guarded
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL in lower case; '' where there is none, or it can't be read."""
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
