@@ -15,13 +15,14 @@ from hookonce.receiver.commands import requests
 from hookonce.receiver.commands.endpoint import CommandEndpoint
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.dashboard.mount import attach
+from hookonce.receiver.intake.other_sites import host_of
 from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
 from hookonce.receiver.web.compression import compress_answers
 from hookonce.receiver.web.mounted import Endpoint, FrontDoor, intake_class
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
-from hookonce.receiver.web.own_site import GuardedEndpoint, OwnSite, at_own_hosts, host_of
+from hookonce.receiver.web.own_site import GuardedEndpoint, OwnSite, at_own_hosts
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
 

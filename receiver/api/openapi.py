@@ -71,11 +71,12 @@ _making: Final = threading.Lock()
 def document() -> bytes:
     """Return the document as JSON; it is made once a process, however many ask for it at first."""
     with _making:
-        return _made()
+        return made()
 
 
 @cache
-def _made() -> bytes:
+def made() -> bytes:
+    """Make the document."""
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:

@@ -6,11 +6,10 @@ hosts` (a proxy on the machine hands the console on under its name). Tunnels bri
 commands and probes, which take any; what a browser sends there from another site is refused instead.
 """
 
-import ipaddress
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
+from hookonce.receiver.intake.other_sites import host_of, is_loopback, is_of_other_site
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.mounted import Application, Endpoint
 from hookonce.receiver.web.request import Request, WsgiRequest
@@ -18,7 +17,6 @@ from hookonce.receiver.web.response import Response, StartResponse, problem
 
 OTHER_SITE, OTHER_HOST = "other_site", "unknown_host"
 _FORBIDDEN, _MISDIRECTED = 403, 421
-_OWN = frozenset({"same-origin", "none"})
 
 
 class OwnSite:
@@ -30,25 +28,14 @@ class OwnSite:
     def refusal(self, peer: str, headers: Mapping[str, str], *, any_host: bool) -> Response | None:
         """Return what a request is refused with; None for one that may go on."""
         if any_host:
-            return (
-                problem(_FORBIDDEN, OTHER_SITE, close=True) if self.is_of_other_site(peer, headers) else None
-            )
-        if "host" not in headers or not _is_loopback(peer) or self._is_known(headers["host"]):
+            return problem(_FORBIDDEN, OTHER_SITE, close=True) if is_of_other_site(peer, headers) else None
+        if "host" not in headers or not is_loopback(peer) or self._is_known(headers["host"]):
             return None
         return problem(_MISDIRECTED, OTHER_HOST, close=True)
 
-    def is_of_other_site(self, peer: str, headers: Mapping[str, str]) -> bool:
-        """Whether a browser sends it over loopback for a page of another site."""
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if (origin is None and site is None) or not _is_loopback(peer):
-            return False
-        if site is not None and site not in _OWN:
-            return True
-        return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
-
     def _is_known(self, host: str) -> bool:
         name = host_of(f"//{host}")
-        return name in self._names or name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+        return name in self._names or name == "localhost" or name.endswith(".localhost") or is_loopback(name)
 
 
 class GuardedEndpoint:
@@ -81,19 +68,3 @@ def at_own_hosts(application: Application, site: OwnSite) -> Application:
         )
 
     return guarded
-
-
-def host_of(url: str) -> str:
-    """Return the host of a URL in lower case; '' where there is none, or it can't be read."""
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return ""
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -28,11 +28,11 @@ def test_document_has_every_operation_once():
 def test_document_is_made_once_however_many_ask_at_first(monkeypatch):
     made = []
     monkeypatch.setattr(openapi, "_schemas", lambda: made.append(time.sleep(0.05)) or {})
-    openapi._made.cache_clear()
+    openapi.made.cache_clear()
 
     with ThreadPoolExecutor(8) as threads:
         documents = {each.result() for each in [threads.submit(openapi.document) for _ in range(8)]}
-    openapi._made.cache_clear()
+    openapi.made.cache_clear()
 
     assert (len(made), len(documents)) == (1, 1)
 

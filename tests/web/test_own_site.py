@@ -9,7 +9,7 @@ import pytest
 from hookonce.receiver.app import create_app
 from hookonce.receiver.cli.capture.server import listening
 from hookonce.receiver.config.settings import load_settings
-from hookonce.receiver.web.own_site import OwnSite
+from hookonce.receiver.intake.other_sites import is_of_other_site
 
 PLACES = ["/admin/", "/admin/sign-in", "/api/v1/events", "/api/v1/openapi.json", "/metrics", "/nothing"]
 ANY_HOST = ["/hooks/stripe", "/livez", "/readyz", "/commands/pay"]
@@ -121,6 +121,4 @@ def test_capture_takes_any_host_and_nothing_of_another_site(headers, status):
 
 
 def test_browser_elsewhere_is_not_judged_by_its_origin():
-    assert not OwnSite(()).is_of_other_site(
-        "203.0.113.7", {"origin": "https://a.example", "host": "b.example"}
-    )
+    assert not is_of_other_site("203.0.113.7", {"origin": "https://a.example", "host": "b.example"})

@@ -14,7 +14,7 @@ from threading import Lock, Thread
 from typing import Final
 
 from hookonce.providers.kit.http_file import Captured
-from hookonce.receiver.web.own_site import OwnSite
+from hookonce.receiver.intake.other_sites import is_of_other_site
 
 MAX_BODY: Final = 25 * 1024 * 1024
 """Bytes of a body, as the receiver takes them by default."""
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer one request; a connection holds no second one."""
         self.close_connection = True
         told = {name.lower(): value for name, value in self.headers.items()}
-        if OwnSite(()).is_of_other_site(str(self.client_address[0]), told):
+        if is_of_other_site(str(self.client_address[0]), told):
             self.send_error(403)
             return
         try:

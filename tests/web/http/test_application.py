@@ -70,7 +70,7 @@ def test_short_streamed_answers_hold_no_thread_of_slow_readers(count):
     assert all(kept)
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """What an application raises."""
 
 
@@ -81,14 +81,14 @@ def test_work_of_a_thread_is_charged_to_its_client(ends):
         while time.thread_time() < until:
             pass
         if ends == "raises":
-            raise Broken
+            raise BrokenError
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [PIECE] if ends == "returns" else iter([PIECE])
 
     async def served():
         client = Client()
         client.read.set()
-        with contextlib.suppress(Broken):
+        with contextlib.suppress(BrokenError):
             await client.ask(ApplicationThreads(application))
         await asyncio.sleep(0)
         return client.charged
