@@ -18,7 +18,7 @@ def test_token_signs_in_and_the_page_before_is_shown(window):
     page = window(signed_in=False)
 
     page.goto("/admin/events?status=dead")
-    page.get_by_label("Admin token").fill(TOKEN)
+    page.get_by_label("Token").fill(TOKEN)
     page.get_by_label("Your name").fill("Grace")
     page.get_by_role("button", name="Sign in").click()
 
