@@ -17,6 +17,7 @@ ALL = (*USUAL, LONG)  # `make test-all`
 SERVER_FIXTURES = frozenset({"servers", "data_directory"})
 
 PURE_PLACES = (
+    "bench",
     "commands/test_conduct.py",
     "config",
     "deploy/test_files.py",
