@@ -38,10 +38,11 @@ class Run:
         """Whether something that takes so many seconds ends in time."""
         return time.monotonic() + seconds < min(self.until, self.rounds_until)
 
-    def note(self, **values: float) -> None:
-        """Add a value to each of these figures; a figure is the median of its values."""
+    def note(self, **values: float | None) -> None:
+        """Add a value to each of these figures, None to none; a figure is the median of its values."""
         for name, value in values.items():
-            self.figures[name].append(value)
+            if value is not None:
+                self.figures[name].append(value)
 
     def figure(self, name: str) -> float | None:
         """Return a figure so far; None if it was not measured."""

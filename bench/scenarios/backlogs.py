@@ -12,6 +12,7 @@ from bench.load.sending import send
 from bench.run import Run
 from bench.scenarios.handling import add_backlog, delays, steady, warm_up
 from bench.scenarios.slots import of
+from bench.servers.process_costs import cpu_seconds
 from bench.servers.stack import EMPTY_OF_EVENTS, Site
 
 SLOTS = 8
@@ -91,9 +92,11 @@ def beside_snapshot(run: Run) -> None:
     count, seconds = int(run.pick(10_000, 300)), run.pick(60, 1)
     for _ in run.rounds(2, 1, run.pick(110, 25)):
         ours.empty()
-        with ours.serve("wsgi:application") as server, ours.workers(1, of(SLOTS)):
+        with ours.serve("wsgi:application") as server, ours.workers(1, of(SLOTS)) as (worker,):
             warm_up(ours, server.port)
+            before = cpu_seconds(worker)
             quiet = _burst(ours, count)
+            run.note(cpu_snapshot_quiet_us=(cpu_seconds(worker) - before) / count * 1e6)
             with _snapshot(ours):
                 send(steady(server.port, rate=500, seconds=seconds))
                 held = _burst(ours, count)

@@ -20,7 +20,9 @@ from bench.load.sending import BadAnswers, closed, send
 from bench.run import Run
 from bench.scenarios import aged_ledger
 from bench.scenarios.handling import wal_bytes
+from bench.scenarios.receiving import empty, with_cpu
 from bench.servers.disk import flush_milliseconds
+from bench.servers.process_costs import cpu_seconds
 from bench.servers.stack import Server, Site
 from hookonce.jobs.maintenance import pruning, sweep
 from hookonce.receiver.dashboard.blueprint import COOKIE
@@ -134,9 +136,11 @@ def _ingest(run: Run) -> None:
     looked at beside both: a pair in whose halves it was not the same says nothing about the ledger.
     """
     seconds = run.pick(3, 1)
-    with _both(run) as (big, small):
+    stock = run.stack.obvious.serve("bench.peers.empty_route:flask_app", is_stock=True)
+    with _both(run) as (big, small), stock as flask:
         _fresh_wal(run, big, seconds)
-        for number in run.rounds(ROUNDS, 2, seconds * 8):
+        for number in run.rounds(ROUNDS, 2, seconds * 9):
+            empty(run, flask, seconds)
             _settle(run)
             halves = [
                 lambda: _rate(run, run.stack.obvious, small, seconds, "growth_empty"),
@@ -146,10 +150,11 @@ def _ingest(run: Run) -> None:
             bare, loaded = rates if number % 2 else reversed(rates)
             pace = _Turns(timedelta(0), None)
             with _pruning(run.stack.ours, _oldest_day(run.stack.ours), seconds / 2, pace) as pruned:
-                dropping = send(closed(big.port, seconds))["rate"]
+                dropping, cpu = with_cpu(big, seconds)
             if len(pruned.days) != 1:
                 raise BadAnswers(f"one day of bodies was to be dropped: {pruned}")
             run.note(growth_empty_rate=bare, growth_full_rate=loaded, growth_dropping_rate=dropping)
+            run.note(growth_dropping_cpu_us=cpu)
             disturbed = _is_disturbed(run)
             run.note(growth_disturbed_pair=disturbed)
             if not disturbed:
@@ -305,11 +310,14 @@ def _rate(run: Run, site: Site, server: Server, seconds: float, name: str) -> fl
     """Send new events; note how much WAL each made, and how long the disk took for a flush before and after."""
     disk = [flush_milliseconds(run.stack.directory)]
     before = wal_bytes(site)
+    cpu = cpu_seconds(server.pid)
     result = send(closed(server.port, seconds))
+    cpu = cpu_seconds(server.pid) - cpu
     after = wal_bytes(site)
     disk.append(flush_milliseconds(run.stack.directory))
     beside = "growth_full" if name == "growth" else name
-    run.note(**{f"{name}_wal_bytes": (after - before) / max(result["answered"], 1)})
+    answered = max(result["answered"], 1)
+    run.note(**{f"{name}_wal_bytes": (after - before) / answered, f"{name}_cpu_us": cpu / answered * 1e6})
     run.note(**{f"{beside}_disk_ms": sum(disk) / len(disk)})
     return float(result["rate"])
 

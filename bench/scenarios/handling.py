@@ -7,7 +7,7 @@ from bench.load.generator import Plan, quantile
 from bench.load.sending import CONNECTIONS, prepare, send
 from bench.run import Run
 from bench.servers.process_costs import cpu_seconds
-from bench.servers.stack import EMPTY_OF_EVENTS, OBVIOUS_WORKER, WORKER, Site
+from bench.servers.stack import EMPTY_OF_EVENTS, OBVIOUS_WORKER, WORKER, Server, Site
 
 WORKERS = 2
 _BETWEEN = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM effects"
@@ -43,15 +43,15 @@ def full_load(run: Run) -> None:
     count = int(run.pick(8000, 200))
     if run.quick:
         with ours.serve("wsgi:application") as hookonce:
-            run.note(done_rate=_end_to_end(ours, hookonce.port, count, WORKER))
+            run.note(done_rate=_end_to_end(run, ours, hookonce, count, WORKER, "cpu_done_us"))
         return
     with (
         ours.serve("wsgi:application") as hookonce,
         other.serve("bench.peers.obvious_way:app", is_stock=True) as obvious,
     ):
         for _ in run.rounds(5, 1, 15):
-            rate = _end_to_end(ours, hookonce.port, count, WORKER)
-            theirs = _end_to_end(other, obvious.port, 200, OBVIOUS_WORKER)
+            rate = _end_to_end(run, ours, hookonce, count, WORKER, "cpu_done_us")
+            theirs = _end_to_end(run, other, obvious, 200, OBVIOUS_WORKER, "cpu_obvious_done_us")
             run.note(done_rate=rate, obvious_done_rate=theirs, done_to_obvious=rate / theirs)
 
 
@@ -66,7 +66,8 @@ def scale_workers(run: Run) -> None:
     """Have 1, 2 and 4 worker processes take up a backlog."""
     for _ in run.rounds(2, 1, 15):
         for workers in (2,) if run.quick else (1, 2, 4):
-            rate, _ = drain(run, int(run.pick(6000, 400)), workers)
+            names = f"cpu_{workers}_workers_us", f"cpu_{workers}_workers_postgres_us"
+            rate, _ = drain(run, int(run.pick(6000, 400)), workers, names=names)
             run.note(**{f"drain_rate_{workers}_workers": rate})
 
 
@@ -158,13 +159,20 @@ def fairness(run: Run) -> None:
     ours.empty()
 
 
-def _end_to_end(site: Site, port: int, count: int, worker: tuple[str, ...]) -> float:
-    """Send so many with workers running; events/s from the first accepted to the last done."""
+def _end_to_end(  # noqa: PLR0913, PLR0917
+    run: Run, site: Site, server: Server, count: int, worker: tuple[str, ...], cpu: str
+) -> float:
+    """Send so many with workers running; events/s from the first accepted to the last done.
+
+    Notes by the name `cpu` what each costs receivers and workers.
+    """
     site.empty()
-    with site.workers(WORKERS, worker):
-        warm_up(site, port)
-        send(Plan(port, count=count, connections=CONNECTIONS))
+    with site.workers(WORKERS, worker) as workers:
+        warm_up(site, server.port)
+        before = sum(map(cpu_seconds, (server.pid, *workers)))
+        send(Plan(server.port, count=count, connections=CONNECTIONS))
         site.await_effects(count)
+        run.note(**{cpu: (sum(map(cpu_seconds, (server.pid, *workers))) - before) / count * 1e6})
     rate = site.value(_FROM_FIRST)
     site.empty()
     return rate

@@ -6,11 +6,12 @@ Each round measures all of them in turn, so that a ratio compares neighbours in 
 import base64
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 
 from bench.load.generator import Plan
-from bench.load.sending import CONNECTIONS, closed, send
+from bench.load.sending import CONNECTIONS, closed, prepare, send
 from bench.run import Run
 from bench.servers.attackers import TORRENT, attacking
 from bench.servers.peers import Peers, are_installed
@@ -36,20 +37,20 @@ def peaks(run: Run) -> None:
         hookonce = stack.enter_context(ours.serve("wsgi:application"))
         flask = stack.enter_context(ours.serve("bench.peers.empty_route:flask_app", is_stock=True))
         measures: dict[str, Callable[[], float]] = {
-            "empty": lambda: _empty(run, flask, seconds),
+            "empty": lambda: empty(run, flask, seconds),
             "new": lambda: _new(run, hookonce, seconds),
-            "duplicates": lambda: _again(hookonce, seconds),
+            "duplicates": lambda: _again(run, hookonce, seconds),
         }
         if are_installed():
             starlette = stack.enter_context(Peers(run.stack).starlette())
-            measures["starlette"] = lambda: _starlette(run, starlette, seconds)
+            measures["starlette"] = partial(_rate, run, starlette, seconds, "cpu_starlette_us")
         else:
             print("  without Starlette: the peers are not installed (`make bench-peers`)", flush=True)
         if not run.quick:
             other = stack.enter_context(obvious.serve("bench.peers.obvious_way:app", is_stock=True))
             raw = stack.enter_context(ours.serve("bench.peers.empty_route:raw", is_stock=True))
             for name, server in (("obvious", other), ("flask_read", flask), ("raw_read", raw)):
-                measures[name] = partial(_rate, server, seconds)
+                measures[name] = partial(_rate, run, server, seconds, f"cpu_{name}_us")
         send(Plan(hookonce.port, count=CONNECTIONS))  # or a quick round is of the first connections
         for _ in run.rounds(5, 1, seconds * 9):
             rates = {name: measure() for name, measure in measures.items()}
@@ -57,7 +58,6 @@ def peaks(run: Run) -> None:
             run.note(
                 new_to_empty=rates["new"] / rates["empty"],
                 duplicates_to_empty=rates["duplicates"] / rates["empty"],
-                cpu_new_to_empty=run.figures["cpu_receiver_us"][-1] / run.figures["cpu_empty_us"][-1],
             )
             compared = {"starlette": "starlette", "obvious": "obvious", "raw_read": "raw"}
             run.note(
@@ -71,8 +71,11 @@ def peaks(run: Run) -> None:
             obvious.empty()
 
 
-def _rate(server: Server, seconds: float) -> float:
-    return float(send(closed(server.port, seconds))["rate"])
+def _rate(run: Run, server: Server, seconds: float, cpu: str) -> float:
+    """Send new deliveries, and note by the name `cpu` what each costs the server."""
+    rate, each = with_cpu(server, seconds)
+    run.note(**{cpu: each})
+    return rate
 
 
 def other_postgresql(run: Run) -> None:
@@ -89,7 +92,7 @@ def other_postgresql(run: Run) -> None:
         starlette = stack.enter_context(Peers(servers).starlette()) if has_peers else None
         for _ in run.rounds(3, 1, seconds * 4):
             empty = send(closed(flask.port, seconds, path="/empty", bare=True))["rate"]
-            new, cpu = _with_cpu(hookonce, seconds)
+            new, cpu = with_cpu(hookonce, seconds)
             run.note(system_new_rate=new, system_new_to_empty=new / empty, system_cpu_receiver_us=cpu)
             if starlette is not None:
                 theirs = send(closed(starlette.port, seconds))["rate"]
@@ -118,10 +121,10 @@ def peers(run: Run) -> None:
             Plan(djstripe.port, path, sender="stripe", count=CONNECTIONS)
         )  # or the first round is of its imports
         for _ in run.rounds(5, 1, seconds * 7):
-            rate, cpu = _with_cpu(hookonce, seconds)
-            stripe_rate, stripe_cpu = _with_cpu(hookonce, seconds, sender="stripe", path="/hooks/stripe")
-            fastapi_rate, fastapi_cpu = _with_cpu(fastapi, seconds)
-            djstripe_rate, djstripe_cpu = _with_cpu(djstripe, seconds, sender="stripe", path=path)
+            rate, cpu = with_cpu(hookonce, seconds)
+            stripe_rate, stripe_cpu = with_cpu(hookonce, seconds, sender="stripe", path="/hooks/stripe")
+            fastapi_rate, fastapi_cpu = with_cpu(fastapi, seconds)
+            djstripe_rate, djstripe_cpu = with_cpu(djstripe, seconds, sender="stripe", path=path)
             run.note(peer_fastapi_rate=fastapi_rate, peer_djstripe_rate=djstripe_rate)
             run.note(peer_fastapi_cpu_us=fastapi_cpu, peer_djstripe_cpu_us=djstripe_cpu)
             run.note(peer_github_cpu_us=cpu, peer_stripe_cpu_us=stripe_cpu)
@@ -134,7 +137,7 @@ def scale_receivers(run: Run) -> None:
     for _ in run.rounds(3, 1, 15):
         for workers in (1, 2) if run.quick else (1, 2, 4):
             with run.stack.ours.serve("wsgi:application", workers) as server:
-                rate = send(closed(server.port, run.pick(2.5, 0.3)))["rate"]
+                rate = _rate(run, server, run.pick(2.5, 0.3), f"cpu_{workers}_receivers_us")
             run.note(**{f"new_rate_{workers}_receivers": rate})
             run.stack.ours.empty()
 
@@ -147,9 +150,10 @@ def answer_times(run: Run) -> None:
             rate = 0.7 * send(closed(server.port, seconds / 2))["rate"]
             result = send(_steady(server, rate, seconds))
             run.note(answer_p50_ms=result["p50_ms"], answer_p99_ms=result["p99_ms"])
+            run.note(answer_lag_ms=result["lag_ms"])
             with attacking(TORRENT, server.port, 1, seconds + run.pick(2, 1)):
                 torrented = send(_steady(server, rate, seconds))
-            run.note(torrent_p99_ms=torrented["p99_ms"])
+            run.note(torrent_p99_ms=torrented["p99_ms"], torrent_lag_ms=torrented["lag_ms"])
     run.stack.ours.empty()
 
 
@@ -170,7 +174,7 @@ def sealed(run: Run) -> None:
     with ours.serve("wsgi:application") as plain, ours.serve("wsgi:application", **keyed) as sealing:
         for _ in run.rounds(5, 1, seconds * 3):
             (plain_rate, plain_us), (sealed_rate, sealed_us) = (
-                _with_cpu(server, seconds) for server in (plain, sealing)
+                with_cpu(server, seconds) for server in (plain, sealing)
             )
             run.note(sealed_to_plain=sealed_rate / plain_rate, cpu_sealing_us=sealed_us - plain_us)
             ours.empty()
@@ -186,14 +190,14 @@ def redis_down(run: Run) -> None:
             with_redis = send(closed(server.port, seconds))["rate"]
             valkey.kill()
             try:
-                without = send(closed(server.port, seconds))["rate"]
+                without = _rate(run, server, seconds, "cpu_redis_down_us")
             finally:
                 valkey.restart()
             run.note(redis_down_rate=without, redis_down_to_up=without / with_redis)
     run.stack.ours.empty()
 
 
-def _empty(run: Run, server: Server, seconds: float) -> float:
+def empty(run: Run, server: Server, seconds: float) -> float:
     """Ask the empty route; its cost in CPU is what is left of a new event's when we do nothing."""
     before = cpu_seconds(server.pid)
     result = send(closed(server.port, seconds, path="/empty", bare=True))
@@ -202,25 +206,25 @@ def _empty(run: Run, server: Server, seconds: float) -> float:
     return float(result["rate"])
 
 
-def _starlette(run: Run, server: Server, seconds: float) -> float:
-    rate, cpu = _with_cpu(server, seconds)
-    run.note(cpu_starlette_us=cpu)
-    return rate
-
-
-def _with_cpu(server: Server, seconds: float, **options: str) -> tuple[float, float]:
+def with_cpu(server: Server, seconds: float, **options: str) -> tuple[float, float]:
     """Send new deliveries; give the rate, and µs of the receiver's CPU for each."""
     before = cpu_seconds(server.pid)
     result = send(closed(server.port, seconds, **options))
     return result["rate"], (cpu_seconds(server.pid) - before) / max(result["answered"], 1) * 1e6
 
 
-def _again(server: Server, seconds: float) -> float:
+def _again(run: Run, server: Server, seconds: float) -> float:
     """Send deliveries that the window knows: the same requests in both passes, made by one generator."""
     plan = closed(server.port, seconds, count=KNOWN, again=True)
     plan.warm = seconds / 2  # the first KNOWN answers are of new events
     plan.seconds = seconds * 1.5
-    return float(send(plan)["rate"])
+    load = prepare(plan)
+    load.start()
+    time.sleep(plan.warm)
+    before = cpu_seconds(server.pid)
+    rate = float(load.result()["rate"])
+    run.note(cpu_duplicates_us=(cpu_seconds(server.pid) - before) / max(rate * seconds, 1) * 1e6)
+    return rate
 
 
 def _new(run: Run, server: Server, seconds: float) -> float:

@@ -2,6 +2,7 @@
 
 from bench.run import Run
 from bench.scenarios.handling import add_backlog, drain
+from bench.servers.process_costs import cpu_seconds
 from bench.servers.stack import WORKER
 
 SLOTS = 8
@@ -34,7 +35,10 @@ def waiting(run: Run) -> None:
     for _ in run.rounds(3, 1, run.pick(16, 6)):
         site.empty()
         add_backlog(site, count, type="waits")
-        with site.workers(1, of(WAITING_SLOTS)):
+        with site.workers(1, of(WAITING_SLOTS)) as (worker,):
+            site.await_effects(count // 4)  # a worker that starts costs more than work does
+            before, begun = cpu_seconds(worker), site.value("SELECT count(*) FROM effects")
             site.await_effects(count)
-        run.note(waiting_rate=site.value(_BETWEEN))
+            each = (cpu_seconds(worker) - before) / max(count - begun, 1) * 1e6
+        run.note(waiting_rate=site.value(_BETWEEN), cpu_waiting_us=each)
     site.empty()
