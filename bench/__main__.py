@@ -1,12 +1,8 @@
 """`python -m bench [--quick] [--only NAME …] [--json FILE] [--publish]` and `python -m bench growth`."""
 
 import argparse
-import contextlib
-import json
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import FrameType
@@ -17,10 +13,9 @@ from bench.report import results
 from bench.run import Run
 from bench.scenarios import SCENARIOS, Scenario, chosen
 from bench.scenarios.growth import STAGES, chosen_stages, growth
-from bench.servers import stack
-from hookonce.receiver.processes import spawn
+from bench.servers import other_work, stack
 
-LIMIT, QUICK_LIMIT, GROWTH_LIMIT = 600, 60, 1200  # seconds for everything
+LIMIT, QUICK_LIMIT, GROWTH_LIMIT = 600, 180, 1200  # seconds for everything
 _CLOSING, _QUICK_CLOSING = 8, 3  # seconds of these for stopping the servers
 GROWTH_ROWS = 5_000_000
 
@@ -39,65 +34,27 @@ def main() -> int:
     began = time.monotonic()
     limit -= _QUICK_CLOSING if options.quick else _CLOSING
     signal.alarm(limit)
-    with contextlib.ExitStack() as opened:
-        halves = _Halves(options, opened) if options.quick and not options.only else None
-        servers = opened.enter_context(stack.running(options.data, quick=options.quick))
+    with stack.running(options.data) as servers:
         run = Run(servers, options.quick, began + limit)
         about = results.about(servers, quick=options.quick)
-        try:
-            failed = _grow(run, options) if options.what == "growth" else _measure(run, options)
-        except _Overtime:
-            print("\nout of time; what follows was measured until then", flush=True)
-            failed = True
-        signal.alarm(0)
-        found = results.result(run.figures, about)
-        if halves is not None:
-            failed = not halves.join(found) or failed
+        with other_work.watched() as others:
+            try:
+                failed = _grow(run, options) if options.what == "growth" else _measure(run, options)
+            except _Overtime:
+                print("\nout of time; what follows was measured until then", flush=True)
+                failed = True
+            signal.alarm(0)
+        found = results.result(run.figures, about | {"others": others, "failed": failed})
     print(f"\n{results.table(found)}\n\n{time.monotonic() - began:.0f} s in all")
     if options.json:
         results.save(found, options.json)
     if options.publish:
-        results.publish(found, "growth" if options.what == "growth" else "latest")
+        try:
+            results.publish(found, "growth" if options.what == "growth" else "latest")
+        except results.NotPublished as error:
+            print(error, file=sys.stderr)
+            failed = True
     return int(failed)
-
-
-class _Halves:
-    """A quick run in two processes at once, each on servers of its own: to start programs is most of what it does.
-
-    Every other scenario is left to a process that is started here, and ends with `opened`.
-    """
-
-    def __init__(self, options: argparse.Namespace, opened: contextlib.ExitStack) -> None:
-        names = [scenario.name for scenario in SCENARIOS]
-        options.only = names[::2]
-        directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="hookonce-bench-"))
-        self._file = Path(directory) / "figures.json"
-        limit = options.seconds or QUICK_LIMIT
-        command = [
-            sys.executable,
-            "-m",
-            "bench",
-            "--quick",
-            "--json",
-            str(self._file),
-            "--seconds",
-            str(limit),
-        ]
-        self._process = subprocess.Popen(  # noqa: S603  this program
-            spawn.command([*command, "--only", *names[1::2]], on_death=signal.SIGTERM),
-            cwd=stack.ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        opened.callback(self._process.terminate)
-
-    def join(self, found: dict[str, Any]) -> bool:
-        """Add the other half's figures, which has the same time as ours; whether it had no failure."""
-        output, _ = self._process.communicate()
-        print(output.partition("\n\n")[0], flush=True)
-        if self._file.exists():
-            found["figures"] |= json.loads(self._file.read_text(encoding="utf-8"))["figures"]
-        return self._process.returncode == 0
 
 
 def _measure(run: Run, options: argparse.Namespace) -> bool:
@@ -143,7 +100,7 @@ def _options() -> argparse.Namespace:
     names, stages = ", ".join(scenario.name for scenario in SCENARIOS), ", ".join(STAGES)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("what", nargs="?", choices=["all", "growth"], default="all")
-    parser.add_argument("--quick", action="store_true", help="a look in a minute, not a claim")
+    parser.add_argument("--quick", action="store_true", help="a look in three minutes, not a claim")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help=f"some of: {names}; of growth: {stages}"
     )
@@ -155,7 +112,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--publish", action="store_true", help="bring bench/results and docs/ up to date")
     options = parser.parse_args()
-    if options.publish and options.what == "all" and (options.only or options.quick):
+    if options.publish and (options.only or options.quick):
         parser.error("what is published is a whole run: leave --only and --quick out")
     try:
         if options.what == "growth":

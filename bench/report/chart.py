@@ -5,8 +5,9 @@ from html import escape
 from typing import Any
 
 from bench.report.figures import GROWTH, RATES, TARGETS, Figure
+from bench.report.words import cpu_to_empty, number
 
-WIDTH, ROW, LEFT, RIGHT = 820, 24, 330, 110
+WIDTH, ROW, LEFT, RIGHT = 960, 24, 440, 140
 _SPAN = WIDTH - LEFT - RIGHT
 _COLOURS = {"aim": "#2e8b57", "floor": "#d9a441", "missed": "#c0504d", "": "#5b7fa6"}
 _MOST = 1.5  # times the aim: longer bars are cut
@@ -21,14 +22,15 @@ def draw(found: Mapping[str, Any]) -> str:
     for figure, one in _found(found, TARGETS + GROWTH):
         if figure.aim:
             y = _target(parts, y, figure, one)
-    y = _title(parts, y + 20, "Events, requests or rows a second")
+    y = _title(parts, y + 20, "Events, requests or rows a second, and CPU ÷ an empty request's")
     rates = list(_found(found, RATES))
     top = max(
         (one["value"] for figure, one in rates if not figure.name.startswith(("redis_", "pgbench"))),
         default=1,
     )
     for figure, one in rates:
-        y = _bar(parts, y, one, min(one["value"] / top, 1), _rate_colour(figure))
+        share = min(one["value"] / top, 1)
+        y = _bar(parts, y, one, share, _rate_colour(figure), cpu_to_empty(found, figure))
     stamp = f"{found['date']}, {found['machine']['cores']} cores, {found['machine']['processor']}"
     y = _title(parts, y + 20, stamp)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" font-family="sans-serif">'
@@ -57,8 +59,11 @@ def _target(parts: list[str], y: int, figure: Figure, one: Mapping[str, Any]) ->
     return below
 
 
-def _bar(parts: list[str], y: int, one: Mapping[str, Any], share: float, colour: str) -> int:
-    label, value = escape(one["title"]), f"{one['value']:,g} {one['unit']}".strip()
+def _bar(  # noqa: PLR0913, PLR0917
+    parts: list[str], y: int, one: Mapping[str, Any], share: float, colour: str, beside: str = ""
+) -> int:
+    label, value = escape(one["title"]), f"{number(one['value'])} {one['unit']}".strip()
+    value += f" · {beside}" if beside else ""
     middle = y + 15
     parts.append(
         f'<text x="{LEFT - 8}" y="{middle}" font-size="12" text-anchor="end" fill="#222">{label}</text>'

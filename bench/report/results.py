@@ -13,15 +13,20 @@ from statistics import median
 from typing import Any
 
 from bench.load.sending import ROOT
+from bench.report import words
 from bench.report.chart import draw
 from bench.report.figures import EVERY, GROWTH, TARGETS, Figure
+from bench.report.words import cpu_to_empty, number
 from bench.servers.peers import PYTHON
 from bench.servers.stack import Stack
 from hookonce.receiver.dev.embedded import binaries
 
 RESULTS = ROOT / "bench" / "results"
-PAGE = ROOT / "docs" / "reference" / "measurements.md"
-PICTURE = ROOT / "docs" / "explanation" / "benchmarks.svg"
+README, DOCS = ROOT / "README.md", ROOT / "docs"
+PAGE = DOCS / "reference" / "measurements.md"
+PICTURE = DOCS / "explanation" / "benchmarks.svg"
+MOST_OF_A_CORE, MOST_STEAL = 0.05, 0.03
+"""That another process may take in any thirty seconds, and other machines of the host, for a run to be published."""
 BEGIN, END = "<!-- figures: written by `python -m bench --publish` -->", "<!-- end of figures -->"
 _PACKAGES = ("uvloop", "httptools", "gunicorn", "psycopg", "redis", "rq", "sqlalchemy", "flask", "gevent")
 _OF_PEERS = (
@@ -83,36 +88,78 @@ def about(stack: Stack, *, quick: bool) -> dict[str, Any]:
 
 def table(found: Mapping[str, Any], figures: Iterable[Figure] = EVERY) -> str:
     """Lay figures out as a Markdown table, which also reads well in a terminal."""
-    rows = ["| figure | value | rounds from … to | floor | aim | |", "|---|---:|---:|---:|---:|---|"]
+    rows = [
+        "| figure | value | rounds from … to | CPU ÷ an empty request's | floor | aim | |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
     for figure in figures:
         if one := found["figures"].get(figure.name):
             marks = ["" if mark is None else f"{mark:g}" for mark in (one["floor"], one["aim"])]
-            spread = f"{_text(min(one['rounds']))} … {_text(max(one['rounds']))}"
-            value = f"{_text(one['value'])} {one['unit']}".strip()
-            rows.append(f"| {one['title']} | {value} | {spread} | {' | '.join(marks)} | {one['verdict']} |")
+            spread = f"{number(min(one['rounds']))} … {number(max(one['rounds']))}"
+            value = f"{number(one['value'])} {one['unit']}".strip()
+            cells = [one["title"], value, spread, cpu_to_empty(found, figure), *marks, one["verdict"]]
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
+class NotPublished(Exception):  # noqa: N818  a verdict about the run
+    """A run is not fit to be published: the pages keep the last one that was, with its date and commit."""
+
+
 def publish(found: Mapping[str, Any], name: str) -> None:
-    """Keep the run in bench/results and bring table and picture in docs/ up to date; each run with its own stamp."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    if name == "growth" and path.exists():  # its stages may be run one by one, on data that is kept
-        earlier = json.loads(path.read_text(encoding="utf-8"))["figures"]
-        found = dict(found) | {"figures": earlier | found["figures"]}
-    save(found, path)
-    kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
-    latest = kept.get("latest", found)
-    merged = dict(latest) | {"figures": {k: v for each in kept.values() for k, v in each["figures"].items()}}
-    PICTURE.write_text(draw(merged), encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    """Keep the run in bench/results and bring the pages up to date; raises `NotPublished` for one that is unfit."""
+    runs = kept() | {name: found}
+    reason = unfit(found) or words.missing(_texts().values(), runs)
+    if reason:
+        raise NotPublished(f"not published: {reason}; the pages keep the figures of the last good run")
+    pages = written(runs)
+    save(found, RESULTS / f"{name}.json")
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+
+
+def kept() -> dict[str, Any]:
+    """Return the runs that the pages show, by their names: `latest` and `growth`."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
+
+
+def unfit(found: Mapping[str, Any]) -> str | None:
+    """Return the reason why a run can't be published: it failed, or its machine did other work meanwhile."""
+    others = found["others"]
+    if found["failed"]:
+        return "a scenario failed, or time ran out"
+    if others["core"] > MOST_OF_A_CORE:
+        return (
+            f"process {others['process']} took {others['core']:.1%} of a core beside the benchmark, "
+            f"at most {MOST_OF_A_CORE:.0%} may be; stop it and measure again"
+        )
+    if others["steal"] > MOST_STEAL:
+        return (
+            f"{others['steal']:.1%} of the CPU was stolen by other machines of this host, "
+            f"at most {MOST_STEAL:.0%} may be; measure again in a quieter hour"
+        )
+    return None
+
+
+def written(runs: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the picture, and the pages with table and words, from the runs, each with its own stamp."""
+    latest, grown = runs["latest"], runs["growth"]
     others = [f for f in EVERY if f not in TARGETS + GROWTH]
     parts = [BEGIN, _stamp(latest), table(latest, TARGETS), table(latest, others)]
-    if grown := kept.get("growth"):
-        parts += ["### With five million old events", _stamp(grown), table(grown, GROWTH)]
-    PAGE.write_text(before + "\n\n".join([*parts, END]) + after, encoding="utf-8")
+    parts += ["### With five million old events", _stamp(grown), table(grown, GROWTH), END]
+    texts = _texts()
+    before, _, rest = texts[PAGE].partition(BEGIN)
+    texts[PAGE] = before + "\n\n".join(parts) + rest.partition(END)[2]
+    pages = {
+        page: words.written(text, runs)
+        for page, text in texts.items()
+        if page == PAGE or words.MARK.search(text)
+    }
+    return pages | {PICTURE: draw(latest | {"figures": grown["figures"] | latest["figures"]})}
+
+
+def _texts() -> dict[Path, str]:
+    return {page: page.read_text(encoding="utf-8") for page in (README, *sorted(DOCS.rglob("*.md")))}
 
 
 def save(found: Mapping[str, Any], path: Path) -> None:
@@ -123,10 +170,19 @@ def save(found: Mapping[str, Any], path: Path) -> None:
 def _stamp(found: Mapping[str, Any]) -> str:
     machine = found["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
-    kind = "A quick run" if found["quick"] else "A full run"
     return (
-        f"{kind} of {found['date']} at commit `{found.get('commit', 'unknown')}`, on {machine['cores']} cores of "
-        f"{machine['processor']}, {machine['memory_gb']} GB, Linux {machine['kernel']}; {versions}."
+        f"A full run of {found['date']} at commit `{found.get('commit', 'unknown')}`, on {machine['cores']} cores of "
+        f"{machine['processor']}, {machine['memory_gb']} GB, Linux {machine['kernel']}; {versions}. {_beside(found)}"
+    )
+
+
+def _beside(found: Mapping[str, Any]) -> str:
+    others = found.get("others")
+    if others is None:
+        return "Other processes worked on these cores meanwhile, and nobody wrote down how much: its rates say little."
+    return (
+        f"In any thirty seconds of it, another process took {others['core']:.1%} of a core at most, and "
+        f"{others['steal']:.1%} of the CPU was stolen at most."
     )
 
 
@@ -145,7 +201,7 @@ def _system_postgresql() -> dict[str, str]:
     programs = next(filter(binaries.complete, binaries.system_postgres()), None)
     if programs is None:
         return {}
-    command = [programs / "postgres", "--version"]
+    command = [str(programs / "postgres"), "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603  as there
     return {"the system's postgresql": said.split()[2]}
 
@@ -164,7 +220,3 @@ def _processor() -> str:
 
 def _digits(value: float) -> float:
     return float(f"{value:.4g}")
-
-
-def _text(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004  three digits

@@ -57,15 +57,10 @@ _UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
 class Site:
     """One database, one logical Redis database, and what runs on them."""
 
-    def __init__(
-        self, database_url: str, redis_url: str, log: IO[bytes], keep: ExitStack | None = None
-    ) -> None:
-        """Keep what `serve` starts until `keep` ends, if it is given: to start a server takes longer than a look."""
+    def __init__(self, database_url: str, redis_url: str, log: IO[bytes]) -> None:
         self.database_url = database_url
         self.redis_url = redis_url
         self._log = log
-        self._keep = keep
-        self._kept: dict[object, Server] = {}
         environ = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
         self.environ = environ | {
             "DATABASE_URL": database_url,
@@ -97,18 +92,6 @@ class Site:
         self, application: str, workers: int = 2, *, is_stock: bool = False, **environ: str
     ) -> Iterator["Server"]:
         """Run gunicorn, with hookonce's settings or as it comes, as long as the block lasts; starts when it answers."""
-        if self._keep is None:
-            with self._serve(application, workers, is_stock=is_stock, **environ) as server:
-                yield server
-            return
-        key = (application, workers, *sorted(environ.items()))
-        if key not in self._kept:
-            started = self._serve(application, workers, is_stock=is_stock, **environ)
-            self._kept[key] = self._keep.enter_context(started)
-        yield self._kept[key]
-
-    @contextlib.contextmanager
-    def _serve(self, application: str, workers: int, *, is_stock: bool, **environ: str) -> Iterator["Server"]:
         port = free_port()
         bound = {"HOOKONCE_BIND": f"127.0.0.1:{port}", "WEB_CONCURRENCY": str(workers)}
         stock = (*STOCK_GUNICORN, "--bind", f"127.0.0.1:{port}")
@@ -174,13 +157,10 @@ class Stack:
 
 
 @contextlib.contextmanager
-def running(
-    kept: Path | None = None, *, programs: Path | None = None, quick: bool = False
-) -> Iterator[Stack]:
+def running(kept: Path | None = None, *, programs: Path | None = None) -> Iterator[Stack]:
     """Run both servers, with a migrated database for each site, as long as the block lasts.
 
-    What is in the directory `kept` stays, and is there the next time. `programs` are PostgreSQL's, else the wheel's. In
-    a `quick` run the servers of a scenario are kept for the others.
+    What is in the directory `kept` stays, and is there the next time. `programs` are PostgreSQL's, else the wheel's.
     """
     directory = kept or Path(tempfile.mkdtemp(prefix="hookonce-bench-"))
     directory.mkdir(exist_ok=True)
@@ -199,9 +179,8 @@ def running(
         with psycopg.connect(database(postgres.url, "postgres"), autocommit=True) as connection:
             if not connection.execute("SELECT FROM pg_database WHERE datname = 'obvious'").rowcount:
                 connection.execute("CREATE DATABASE obvious TEMPLATE hookonce")
-        keep = stack.enter_context(ExitStack()) if quick else None
-        ours = Site(postgres.url, valkey.url, log, keep)
-        obvious = Site(database(postgres.url, "obvious"), f"{valkey.url}?db=1", log, keep)
+        ours = Site(postgres.url, valkey.url, log)
+        obvious = Site(database(postgres.url, "obvious"), f"{valkey.url}?db=1", log)
         try:
             yield Stack(postgres, valkey, ours, obvious, directory)
         except Exception:
