@@ -48,8 +48,7 @@ def test_generator_that_is_held_up_gives_no_p99(server):
     until(lambda: server.answered > RATE * SECONDS / 4)
 
     os.kill(load.process.pid, signal.SIGSTOP)
-    stopped = time.monotonic()
-    until(lambda: time.monotonic() > stopped + HELD_UP)
+    time.sleep(HELD_UP)
     os.kill(load.process.pid, signal.SIGCONT)
 
     result = load.result()
