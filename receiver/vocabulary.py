@@ -63,6 +63,7 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.DONE: "every run ended well",
     EventStatus.DEAD: "a run used up its attempts, or its handler gave up; or the event can't be read: "
     "needs a person",
+    EventStatus.DISCARDED: "its dead runs were given up by a person, or erased",
     EventStatus.IGNORED: "no handler takes events of this type; workers look again at those of the last 15 minutes"
     " (or its source has `accept`, and it is of the other mode: then it stays ignored)",
     EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
@@ -70,13 +71,15 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.LOST: "nothing is left of it but that it came: an error of ours, which `hookonce doctor` and the sweep "
     "look for; replay it",
 }
-"""Of an event; of its runs, running goes before waiting, waiting before dead, dead before done."""
+"""Of an event; of its runs, running goes before waiting, waiting before dead, dead before done, done
+before discarded."""
 
 RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
     RunStatus.WAITING: "not started yet, or to be tried again at its due time",
     RunStatus.RUNNING: "under a lease: an attempt is under way, or begins as soon as its worker has a slot for it",
     RunStatus.DONE: "the handler returned, and what it wrote is committed",
     RunStatus.DEAD: "attempts used up, the handler raised `GiveUp`, or it committed by itself",
+    RunStatus.DISCARDED: "it was dead, and a person gave it up, or erased the event",
 }
 """Of one handler on one event."""
 

@@ -266,6 +266,7 @@ BORDERS = {
         "receiver.desk",
         "receiver.cli",
         "receiver.dashboard",
+        "receiver.ledger.maintenance.erasure",
         "receiver.ledger.replay",
         "receiver.ledger.transfer",
         "hookonce.django.admin",

@@ -67,7 +67,8 @@ class _StatusFilter(admin.SimpleListFilter):  # type: ignore[misc]
     _OPEN = "open"
 
     def lookups(self, *_: object) -> list[tuple[str, str]]:
-        return [(each, each) for each in (self._OPEN, str(EventStatus.DEAD), str(EventStatus.IGNORED))]
+        ended = (EventStatus.DEAD, EventStatus.DISCARDED, EventStatus.IGNORED)
+        return [(each, each) for each in (self._OPEN, *map(str, ended))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:  # noqa: ARG002
         if not self.value():

@@ -16,7 +16,7 @@ _REFUSED = {
     _NONE: "No event is selected, so none was replayed. Tick the events first, or use “Replay matching…”.",
     _TOO_MANY: f"More than {REPLAY_BATCH} events are selected, so none was replayed. Use “Replay matching…” for more.",
 }
-_BAD = frozenset({ReplayOutcome.BODY_DROPPED, ReplayOutcome.UNREADABLE})
+_BAD = frozenset({ReplayOutcome.BODY_DROPPED, ReplayOutcome.ERASED, ReplayOutcome.UNREADABLE})
 
 
 @admin.post("/events/replay")

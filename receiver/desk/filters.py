@@ -19,6 +19,7 @@ Status = Literal[
     EventStatus.WAITING,
     EventStatus.DONE,
     EventStatus.DEAD,
+    EventStatus.DISCARDED,
     EventStatus.IGNORED,
     EventStatus.HELD,
     EventStatus.LOST,

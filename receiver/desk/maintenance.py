@@ -2,18 +2,27 @@
 
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.history import Alert
-from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel, shown
+from hookonce.receiver.desk.models import (
+    Cursor,
+    Identifier,
+    Ours,
+    Reference,
+    RequestModel,
+    ResponseModel,
+    shown,
+)
 from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Desk, action
-from hookonce.receiver.desk.replays import EventIds, named_events
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.replays import named_events
+from hookonce.receiver.desk.searches import Contents
 from hookonce.receiver.desk.workers import LongTransaction, long_transactions
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -21,6 +30,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import erasure, steady_clock
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import backlog, event_accounts, totals, worker_slots
@@ -29,6 +39,8 @@ from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
 from hookonce.receiver.redis.work_queue import WorkQueue
 
+ERASURE_BUDGET = timedelta(seconds=5)
+"""How long one step of an erasure looks."""
 MAX_TRIES = 10
 """How often a day in use is tried."""
 
@@ -217,9 +229,11 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
     return Pruned(dry_run=asked.dry_run, **asdict(gone))
 
 
-class ErasureRequest(EventIds):
-    """Which events to erase, or only to say which would be."""
+class ErasureRequest(Contents):
+    """Which events to erase, by their names or by a filter and what they contain; or only to say which would be."""
 
+    events: Annotated[list[Reference], Field(max_length=erasure.ERASE_BATCH)] = Field(default_factory=list)
+    cursor: Cursor | None = Field(default=None, description="`next` of the step before")
     dry_run: bool = False
 
 
@@ -233,24 +247,55 @@ class Erased(ResponseModel):
     )
     unknown: list[Identifier]
     unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
+    refused: int = Field(
+        0, description="rejected deliveries, in quarantine or not, that were erased with them"
+    )
+    closed: int = Field(default=0, description="what can't be decrypted here, and was not looked into")
+    next: Cursor | None = Field(
+        None, description="by a filter: ask for the next step with it; null at the end"
+    )
 
 
-@action(scope=Scope.ADMIN, asks="which would be erased", audits="erase")
+def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
+    """Say which would be erased; of a filter the next ones, and no others are erased. Raises: `Conflict`."""
+    shown = here.ask(erase_events, asked=asked.model_copy(update={"dry_run": True}))
+    named = asked if asked.events else ErasureRequest(events=[str(each) for each in shown.erased])
+    return Plan(shown, {"asked": named})
+
+
+@action(scope=Scope.ADMIN, asks="which would be erased", looks=_the_next, audits="erase", is_atomic=False)
 def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
     """Erase bodies, headers, errors, logs and results of events that have ended, and what their steps gave.
 
-    Their ids stay, so that a late copy is still a duplicate; they can't be replayed any more. What handlers wrote is in
-    tables of your own. Up to 200 at once, all in one transaction.
+    Their ids stay, so that a late copy is still a duplicate; they can't be replayed any more, and dead ones are
+    discarded. What handlers wrote is in tables of your own. Up to 200 at once, all in one transaction. By a filter it
+    is one step, for some seconds: ask again with `next` until there is none, and once more with `dry_run`,
+    to see that nothing is left. A text is looked for in all that is kept, of rejected deliveries too.
     """
-    named = named_events(desk, asked.events)
-    with desk.connection.transaction(force_rollback=asked.dry_run):
-        done = erasure.erase(desk.connection, named.ids, desk.who, desk.settings.keyring)
+    is_filtered = asked.text is not None or asked.where is not None or asked.wanted != Filter()
+    if is_filtered == bool(asked.events) or (asked.text is not None and asked.where is not None):
+        raise Conflict(
+            "expected `events`, or a filter with `text` or `where` or without; not both and not neither"
+        )
+    has_needle = asked.text is not None or asked.where is not None
+    named, who = named_events(desk, asked.events), None if asked.dry_run else desk.who
+    if is_filtered:
+        done = erasure.step(
+            desk.connection,
+            desk.settings.keyring,
+            asked.wanted_by(desk),
+            asked.needle if has_needle else None,
+            who=who,
+            before=asked.cursor,
+            budget=ERASURE_BUDGET,
+        )
+    else:
+        done = erasure.erase(desk.connection, named.ids, who, desk.settings.keyring)
     return Erased(
         dry_run=asked.dry_run,
-        erased=list(done.erased),
-        open=list(done.open),
         unknown=sorted({*named.ids}.difference(done.erased, done.open)),
         unknown_names=named.unknown,
+        **asdict(done),
     )
 
 

@@ -100,6 +100,7 @@ class ReplayResultModel(ResponseModel):
         "running",
         "body_dropped",
         "body_not_kept",
+        "erased",
         "unreadable",
         "read",
         "changed",
@@ -137,6 +138,7 @@ class BulkFilter(EventFilter):
     status: (
         Literal[
             EventStatus.DEAD,
+            EventStatus.DISCARDED,
             EventStatus.IGNORED,
             EventStatus.HELD,
             EventStatus.DONE,

@@ -27,7 +27,22 @@ def _place(value: object) -> object:
     return value
 
 
-class SearchQuery(EventFilter, Paged):
+class Contents(EventFilter):
+    """Which events, and what they contain: a text, or a value at a place."""
+
+    text: Text | None = Field(default=None, description="stands somewhere in the body")
+    where: Annotated[str, Field(pattern=_PLACE, max_length=255), BeforeValidator(_place)] | None = Field(
+        default=None,
+        description="`$.data.object.customer=cus_1`; `*` stands for any text, without `=` for any value",
+    )
+
+    @property
+    def needle(self) -> Needle:
+        """What is looked for. Raises: ValueError."""
+        return needles.read(self.where) if self.where is not None else Needle(self.text)
+
+
+class SearchQuery(Contents, Paged):
     """Which events, and what their bodies contain: a text, or a value at a place."""
 
     model_config = ConfigDict(
@@ -39,22 +54,12 @@ class SearchQuery(EventFilter, Paged):
         }
     )
 
-    text: Text | None = Field(None, description="stands somewhere in the body")
-    where: Annotated[str, Field(pattern=_PLACE, max_length=255), BeforeValidator(_place)] | None = Field(
-        None, description="`$.data.object.customer=cus_1`; `*` stands for any text, without `=` for any value"
-    )
-
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.text is None) == (self.where is None):
             raise ValueError("expected `text` (`--body`) or `where`, one of both")
         self.needle  # noqa: B018  it raises what is wrong with the place
         return self
-
-    @property
-    def needle(self) -> Needle:
-        """What is looked for. Raises: ValueError."""
-        return needles.read(self.where) if self.where is not None else Needle(self.text)
 
 
 class FoundEvents(Hinted, Page[Event]):

@@ -16,7 +16,8 @@ import psycopg
 from hookonce.providers import Delivery
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.quarantine import Arrival, pack
+from hookonce.receiver.ledger.decryption import pack
+from hookonce.receiver.ledger.quarantine import Arrival
 from hookonce.receiver.source import Quarantine, Source
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.handshake_secrets import accepts_handshake_secret
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.quarantine import Held, unpack
+from hookonce.receiver.ledger.decryption import unpack
+from hookonce.receiver.ledger.quarantine import Held
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import MAX_QUARANTINE_TIME, Source

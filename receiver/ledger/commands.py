@@ -66,7 +66,7 @@ def find(connection: psycopg.Connection, names: Collection[Name], keyring: Keyri
 def _state(event: str, run: str | None, attempts: int | None) -> CommandState:
     if run == RunStatus.DONE:
         return CommandState.COMPLETED
-    if run == RunStatus.DEAD or event == EventStatus.DEAD:
+    if run in {RunStatus.DEAD, RunStatus.DISCARDED} or event in {EventStatus.DEAD, EventStatus.DISCARDED}:
         return CommandState.FAILED_FINAL
     return (
         CommandState.FAILED_RETRYABLE if run == RunStatus.WAITING and attempts else CommandState.IN_PROGRESS

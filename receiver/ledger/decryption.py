@@ -3,10 +3,12 @@
 A key that is not here costs the body and nothing else of what is shown.
 """
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from hookonce.providers import Delivery
 from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.encryption import (
     AssociatedData,
@@ -118,3 +120,16 @@ def _opened(keyring: Keyring, text: bytes, key: str | None, bond: AssociatedData
         return keyring.open(text, key, bond)
     except CannotDecrypt as error:
         return error
+
+
+def pack(delivery: Delivery) -> bytes:
+    """Write a delivery as the bytes that a quarantine seals: a line of JSON, then the body."""
+    head = [delivery.method, delivery.url, dict(delivery.headers), delivery.path_secret]
+    return json.dumps(head).encode("ascii") + b"\n" + delivery.body
+
+
+def unpack(packed: bytes) -> Delivery:
+    """Read what `pack` wrote."""
+    head, _, body = packed.partition(b"\n")
+    method, url, headers, path_secret = json.loads(head)
+    return Delivery(method, url, headers, body, path_secret)

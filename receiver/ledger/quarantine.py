@@ -5,7 +5,6 @@ to push out the genuine ones; and within one hour it fills half of its room at m
 those who come later.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,7 +12,6 @@ from typing import Any
 
 import psycopg
 
-from hookonce.providers import Delivery
 from hookonce.receiver.encryption import Keyring, quarantine_context
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
@@ -172,16 +170,3 @@ def _room(bounds: Quarantine, taken: Sequence[int]) -> tuple[int, int]:
     count, size, lately, size_lately = (int(number) for number in taken)
     deliveries = (bounds.count - (count - lately) + 1) // 2 - lately
     return deliveries, (bounds.size - (size - size_lately)) // 2 - size_lately
-
-
-def pack(delivery: Delivery) -> bytes:
-    """Write a delivery as bytes: a line of JSON, then the body."""
-    head = [delivery.method, delivery.url, dict(delivery.headers), delivery.path_secret]
-    return json.dumps(head).encode("ascii") + b"\n" + delivery.body
-
-
-def unpack(packed: bytes) -> Delivery:
-    """Read what `pack` wrote."""
-    head, _, body = packed.partition(b"\n")
-    method, url, headers, path_secret = json.loads(head)
-    return Delivery(method, url, headers, body, path_secret)

@@ -6,9 +6,10 @@ row of `runs` says how a run has ended; every other state follows from the rows 
 ledger really does.
 
     event:  received -> running -> done | waiting | dead      run:  waiting -> running -> done | waiting | dead
-            received -> ignored -> received                         done | dead -> waiting (a replay)
-            held -> received (a release)
-            done | dead -> waiting (a replay)
+            received -> ignored -> received                         dead -> discarded
+            held -> received (a release)                            done | dead | discarded -> waiting (a replay)
+            dead -> discarded | done
+            done | dead | discarded -> waiting (a replay)
 
 Beside its status, what is open may be *parked*: it waits for somebody, as long as a pause lasts, and no claim looks
 at it. Parked is open: it keeps its status, its due time and its body, and counts as what it is.
@@ -27,13 +28,14 @@ class _Status(StrEnum):
 
 
 class EventStatus(_Status):
-    """Of an event; as soon as it has runs it follows from theirs: running, else waiting, else dead, else done."""
+    """Of an event; as soon as it has runs it follows from theirs: running, else waiting, dead, done, discarded."""
 
     RECEIVED = "received"
     RUNNING = "running"
     WAITING = "waiting"
     DONE = "done"
     DEAD = "dead"
+    DISCARDED = "discarded"
     IGNORED = "ignored"
     HELD = "held"
     LOST = "lost"
@@ -47,6 +49,7 @@ class RunStatus(_Status):
     RUNNING = "running"
     DONE = "done"
     DEAD = "dead"
+    DISCARDED = "discarded"
 
 
 class Waits(StrEnum):
@@ -64,7 +67,7 @@ class Waits(StrEnum):
 
 OPEN: Final = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING)
 """Events that are under way, parked ones among them: these, and no others, have a `due_at`."""
-ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
+ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.DISCARDED, EventStatus.IGNORED)
 """Events that nothing happens to any more by itself; retention may take them."""
 OPEN_RUNS: Final = (RunStatus.WAITING, RunStatus.RUNNING)
 """Runs that are under way: these have a `due_at`; a waiting one may be parked."""

@@ -5,7 +5,8 @@ import pytest
 
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.quarantine import Arrival, keep, pack
+from hookonce.receiver.ledger.decryption import pack
+from hookonce.receiver.ledger.quarantine import Arrival, keep
 from hookonce.receiver.source import Quarantine
 
 KEY = os.urandom(32)

@@ -9,7 +9,8 @@ import pytest
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.quarantine import Arrival, pack
+from hookonce.receiver.ledger.decryption import pack
+from hookonce.receiver.ledger.quarantine import Arrival
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 from hookonce.receiver.source import Quarantine
 

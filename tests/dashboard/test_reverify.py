@@ -3,7 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.ledger.quarantine import Arrival, keep, pack
+from hookonce.receiver.ledger.decryption import pack
+from hookonce.receiver.ledger.quarantine import Arrival, keep
 from hookonce.receiver.source import Quarantine
 from tests.dashboard.conftest import SECRET
 

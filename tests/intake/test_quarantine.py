@@ -17,7 +17,8 @@ from hookonce.receiver.intake.quarantine_buffer import MAX_DELIVERIES, Quarantin
 from hookonce.receiver.intake.reverification import reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.quarantine import Arrival, keep, pack, unpack
+from hookonce.receiver.ledger.decryption import pack, unpack
+from hookonce.receiver.ledger.quarantine import Arrival, keep
 from hookonce.receiver.source import Quarantine, Source
 from tests.support.in_process import Receiver
 

@@ -16,15 +16,19 @@ from hookonce.ledger import event_states, events, failures, queue, run_states, r
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access import api_tokens, audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections, migrate, roles
 from hookonce.receiver.ledger.database.roles import RIGHTS, Task
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import erasure, partitions
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
 
 CLAIM = """
 INSERT INTO hookonce.claims (token, lease_until, events, places) VALUES (gen_random_uuid(), now(), '{}', '{}')
@@ -230,6 +234,17 @@ def test_desk_pauses_and_makes_tokens_and_is_audited(given):
         assert api_tokens.create(connection, "ci", ["read"], None, "bob")
 
         assert [change.who for change in audit_log.latest(connection, 9)] == ["bob", "bob"]
+
+
+def test_desk_erases_what_has_died_by_what_it_holds(given):
+    found = store(given.owner, [new_event("evt_1", b"ada", account="ada")])["stripe", "evt_1"]
+    put_into_state(given.owner, found.id, "dead", [("h", "dead", 1)])
+
+    with connections.connect(given.url(Task.DESK)) as connection:
+        how = {"who": "bob", "before": None, "budget": timedelta(seconds=9)}
+        done = erasure.step(connection, OFF, Filter(), Needle("ada"), **how)
+
+    assert (done.erased, statuses(given)) == ([found.id], {"evt_1": "discarded"})
 
 
 @pytest.mark.parametrize("task", [Task.RECEIVER, Task.WORKER, Task.DESK])

@@ -5,6 +5,7 @@ import pytest
 
 from hookonce.receiver.ledger import pauses, transfer
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.maintenance import erasure
 from hookonce.receiver.ledger.replay import events as replays
 from hookonce.receiver.ledger.runs import ignored, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -155,6 +156,22 @@ def repeat_held_and_released(connection):
     list(replays.replay(connection, [number], "test", status=EventStatus.HELD, again=True))
 
 
+def discarded_and_replayed(connection):
+    number = put(connection)
+    first, second = take(connection, Plan("a"), Plan("b"))
+    end(connection, first, DEAD)
+    end(connection, second, DEAD)
+    connection.execute(erasure.DISCARD, [[number]])
+    list(replays.replay(connection, [number], "test"))
+
+
+def discarded_beside_one_that_is_done(connection):
+    first_handler_done_and_the_next_dead(connection)
+    connection.execute(
+        erasure.DISCARD, [[n for (n,) in connection.execute("SELECT id FROM hookonce.events")]]
+    )
+
+
 def imported_to_be_held(connection):
     transfer.take(connection, [new_event()], "test", transfer.Taken(), run=False)
 
@@ -172,6 +189,8 @@ STORIES = (
     unreadable_where_it_is_claimed,
     element_that_nobody_can_read,
     repeat_held_and_released,
+    discarded_and_replayed,
+    discarded_beside_one_that_is_done,
     imported_to_be_held,
 )
 

@@ -13,9 +13,10 @@ MOVES = {
         # The last run ended well; one is to be tried again, was released or lost; or one gave up.
         EventStatus.RUNNING: ("done", "waiting", "dead"),
         EventStatus.WAITING: ("running", "dead"),
-        # Replayed; an event without runs, being unreadable, stays dead.
+        # Replayed, or discarded; an event without runs, being unreadable, stays dead.
         EventStatus.DONE: ("waiting",),
-        EventStatus.DEAD: ("waiting",),
+        EventStatus.DEAD: ("waiting", "discarded", "done"),
+        EventStatus.DISCARDED: ("waiting",),
         # Replayed, or a worker started whose handlers take it.
         EventStatus.IGNORED: ("received",),
         EventStatus.HELD: ("received",),
@@ -26,7 +27,8 @@ MOVES = {
         # The handler returned; it failed, asked for more time, was released or lost; or no attempt is left.
         RunStatus.RUNNING: ("done", "waiting", "dead"),
         RunStatus.DONE: ("waiting",),
-        RunStatus.DEAD: ("waiting",),
+        RunStatus.DEAD: ("waiting", "discarded"),
+        RunStatus.DISCARDED: ("waiting",),
     },
 }
 """From each status to those that may follow it; that it stays as it is may always be. Nothing leads to `lost`."""

@@ -14,7 +14,7 @@ BREATH = 0.01  # seconds between two looks
 SHARE = 6
 """So many times as long as a look took is the pause after it: looking must not take the time of what is looked at."""
 LONGEST_BREATH = 0.1  # seconds
-ENDS = frozenset({"done", "dead", "ignored", "held"})
+ENDS = frozenset({"done", "dead", "discarded", "ignored", "held"})
 """Statuses that a run or an event does not leave by itself: another one than expected is another end."""
 PASSING = frozenset({"received", "queued", "waiting", "running"})
 """Words that something else may follow; what else is expected, as the id of an event, stays what it is."""

@@ -23,6 +23,7 @@ _OF: dict[str, dict[str, object]] = {
     EventStatus.LOST: {"fg": "red", "bold": True},
     "fail": {"fg": "red"},
     "rejected": {"fg": "red"},
+    EventStatus.DISCARDED: {"dim": True},
     EventStatus.IGNORED: {"dim": True},
 }
 

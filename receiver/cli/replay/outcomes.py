@@ -20,6 +20,7 @@ _DESCRIPTIONS = {
     ReplayOutcome.RUNNING: "is running and was left alone; try again when it has ended",
     ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
     ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
+    ReplayOutcome.ERASED: "can't be replayed: it was erased",
     ReplayOutcome.UNREADABLE: "still can't be read by its provider module; see `events show --raw`",
     ReplayOutcome.READ: "was read: its events are taken in",
     ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",

@@ -40,6 +40,7 @@ NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.RUNNING: ("warn", "It is running, so it was not replayed; try again when it has ended."),
     ReplayOutcome.BODY_DROPPED: ("bad", "It can't be replayed: retention has dropped its body."),
     ReplayOutcome.BODY_NOT_KEPT: ("bad", "It can't be replayed: its source keeps no bodies."),
+    ReplayOutcome.ERASED: ("bad", "It can't be replayed: it was erased."),
     ReplayOutcome.UNREADABLE: (
         "bad",
         "Its provider module still can't read it. The error below says why.",

@@ -16,7 +16,7 @@ MAX_ATTEMPTS = 50
 WHOLE_TRACEBACKS = 5
 """Of earlier attempts, the newest; of those before, the code at one frame is shown: all of it is in `events show`."""
 _NAME = re.compile(r"([A-Za-z_][\w.]*)(?=: |$| \()")
-_ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE)
+_ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@ r"""Which role of PostgreSQL needs which rights on the ledger, where it is not o
 
 Rights are written with the letters that psql's `\dp` shows: `r` SELECT, `a` INSERT, `w` UPDATE, `d` DELETE. `l` is the
 right to lock rows, which PostgreSQL gives with UPDATE of any column: here of one by which nothing is decided, or of
-those that may be changed. Views
+those that may be changed. `e` is the right to erase: UPDATE of what an erasure takes from an event. Views
 read with the rights of their owner, who ran `hookonce db upgrade`; numbers of identity columns need no right.
 
 Only the owner of `bodies` may add a day to it or drop one, and Django's role has no right on any table: they do by
@@ -45,7 +45,7 @@ class Rights(NamedTuple):
 
 RIGHTS: Mapping[str, Rights] = {
     # What came
-    "events": Rights("ral", "radl", "radl"),
+    "events": Rights("ral", "radl", "radle"),
     "bodies": Rights("a", "rad", "rawd"),
     "repeat_marks": Rights("ra", "ra", "ra"),
     "redeliveries": Rights("raw", "raw", "raw"),
@@ -174,6 +174,8 @@ def _needed(table: str, tasks: Sequence[Task]) -> Sequence[str]:
     found = [word for letter, word in _WORDS.items() if letter in letters]
     if "l" in letters and "w" not in letters:
         found += [f"UPDATE ({column})" for column in LOCKED_BY[table]]
+    if "e" in letters:
+        found += [f"UPDATE ({column})" for column in ("account", "erased_at")]
     if Task.READER in tasks and "r" not in letters:
         found += [f"SELECT ({column})" for column in _promised().get(table, ())]
     return found

@@ -10,7 +10,8 @@ import re
 SCHEMA = """
 -- Deliveries
 
--- Slim, long-lived, unpartitioned and never updated, because the unique key is what makes a duplicate impossible.
+-- Slim, long-lived, unpartitioned and updated by an erasure alone, because the unique key is what makes a duplicate
+-- impossible.
 CREATE TABLE hookonce.events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     source text COLLATE "C" NOT NULL,
@@ -25,6 +26,7 @@ CREATE TABLE hookonce.events (
     occurred_at timestamptz,
     is_test boolean NOT NULL DEFAULT false,
     keep_body boolean NOT NULL DEFAULT true,
+    erased_at timestamptz,
     UNIQUE (source, event_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, fillfactor = 100);
 -- A bloom filter per 64 pages finds rare types and accounts among millions; an insert into new pages does not touch it.
@@ -234,6 +236,7 @@ CREATE TABLE hookonce.runs (
     PRIMARY KEY (event, handler, cycle)
 );
 CREATE INDEX runs_dead ON hookonce.runs (event) WHERE status = 'dead' AND is_last;
+CREATE INDEX runs_discarded ON hookonce.runs (event) WHERE status = 'discarded' AND is_last;
 CREATE INDEX runs_ignored ON hookonce.runs (event) WHERE status = 'ignored' AND is_last;
 CREATE INDEX runs_finished ON hookonce.runs USING brin (finished_at) WITH (autosummarize = on);
 CREATE INDEX runs_issue ON hookonce.runs (issue, event) WHERE issue IS NOT NULL AND is_last;
@@ -310,8 +313,8 @@ SELECT e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint,
        CASE WHEN open.number > 0 THEN
                 CASE WHEN open.is_running THEN 'running' WHEN open.is_held THEN 'held'
                      WHEN open.is_new THEN 'received' ELSE 'waiting' END
-            WHEN ended.is_dead THEN 'dead' WHEN ended.is_done THEN 'done' WHEN ended.is_ignored THEN 'ignored'
-            ELSE 'lost' END AS status,
+            WHEN ended.is_dead THEN 'dead' WHEN ended.is_done THEN 'done' WHEN ended.is_discarded THEN 'discarded'
+            WHEN ended.is_ignored THEN 'ignored' ELSE 'lost' END AS status,
        open.due_at, open.waits, 1 + coalesce(again.count, 0) AS deliveries
 FROM hookonce.events e
 CROSS JOIN LATERAL (
@@ -323,7 +326,7 @@ CROSS JOIN LATERAL (
     FROM hookonce.queue q WHERE q.event = e.id) AS open
 CROSS JOIN LATERAL (
     SELECT bool_or(r.status = 'dead') AS is_dead, bool_or(r.status = 'done') AS is_done,
-           bool_or(r.status = 'ignored') AS is_ignored
+           bool_or(r.status = 'discarded') AS is_discarded, bool_or(r.status = 'ignored') AS is_ignored
     FROM hookonce.runs r WHERE r.event = e.id AND r.is_last) AS ended
 LEFT JOIN hookonce.redeliveries again ON again.event = e.id;
 

@@ -1,21 +1,45 @@
 """Erases what is known of a person: of events that have ended, what came and what was kept of their handling.
 
-The rows of `events` and `runs` stay: a late copy is a duplicate still, and what was counted stays counted.
+The rows of `events` and `runs` stay: a late copy is a duplicate still, and what was counted stays counted. A dead run
+is discarded, since there is nothing left that it could be run with.
+
+Events that hold a text are looked for in all that is kept of them, the newest first, some at a time. Each step is
+committed by itself and begins below the one before; an erasure that was killed is begun anew, and finds what is left.
 """
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
 
-from hookonce.receiver.encryption import OFF, Keyring
+from hookonce.providers.kit.reading.content_coding import text_and_headers
+from hookonce.receiver import encryption
+from hookonce.receiver.encryption import OFF, AssociatedData, CannotDecrypt, Keyring
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.audit_log import Note
+from hookonce.receiver.ledger.decryption import unpack
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.results import opened_log
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import event_counts
+
+ERASE_BATCH = 200
+"""Events erased in one transaction."""
+_LOOKED_AT = 1000
+"""Events looked into at a time."""
+_IDS = 50_000
+"""Ids passed at a time where few of them match the filter."""
 
 # First locked and then looked at: a replay may come between.
-_LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_PRESENT = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id"
+_LOCK = f"{_PRESENT} FOR UPDATE"
 _OPEN = "SELECT DISTINCT event FROM hookonce.queue WHERE event = ANY(%s) ORDER BY event"
 _LOGS = (
     "SELECT id, event, handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = ANY(%s)"
@@ -28,38 +52,223 @@ WHERE id = (SELECT l.id FROM hookonce.run_logs l
                   AND l.handler = (SELECT o.handler FROM hookonce.run_logs o WHERE o.id = t.other)
             ORDER BY l.id DESC LIMIT 1)
 """
+DISCARD = f"""
+WITH buried AS (
+    UPDATE hookonce.runs SET status = '{RunStatus.DISCARDED}', issue = NULL
+    WHERE event = ANY(%s) AND status = '{RunStatus.DEAD}' AND is_last RETURNING event
+)
+{event_counts.changed("buried", "event")}
+"""  # noqa: S608  constants
+"""Makes dead runs of events discarded ones, which are counted and listed as such from then on."""
 _ERASE = (
+    "UPDATE hookonce.events SET erased_at = coalesce(erased_at, now()), account = NULL WHERE id = ANY(%s)",
     "DELETE FROM hookonce.bodies WHERE event = ANY(%s)",
     "DELETE FROM hookonce.conflicts WHERE event = ANY(%s)",
     "DELETE FROM hookonce.failures WHERE event = ANY(%s)",
     "DELETE FROM hookonce.run_logs WHERE event = ANY(%s)",
     "UPDATE hookonce.runs SET result = NULL, sealed_result = NULL, key_id = NULL WHERE event = ANY(%s)",
     "UPDATE hookonce.steps SET result = NULL, note = NULL, key_id = NULL WHERE event = ANY(%s)",
+    DISCARD,
 )
 
+# An event that was erased holds nothing but what came under its id since.
+_UNERASED = """
+SELECT id FROM hookonce.events e
+WHERE id = ANY(%s) AND (erased_at IS NULL OR EXISTS (SELECT FROM hookonce.conflicts c WHERE c.event = e.id))
+ORDER BY id DESC
+"""
 
-class Erased(NamedTuple):
-    """Ledger ids: of what was erased, and of what is yet to be handled and was left alone."""
 
-    erased: Sequence[int]
-    open: Sequence[int]
+class _Kept(NamedTuple):
+    """A kind of what is kept: what binds it where it is sealed, and the SELECT of what may hold a text."""
+
+    bond: Callable[..., AssociatedData]
+    query: bytes
 
 
-def erase(connection: psycopg.Connection, events: Iterable[int], who: str, keyring: Keyring = OFF) -> Erased:
+def _kept(bond: Callable[..., AssociatedData], columns: str, rows: str) -> _Kept:
+    """Of columns: a number, what is never sealed, what may be, headers of a body, and the parts of the bond."""
+    number, said, sealed, headers, parts = columns.split(", ", 4)
+    query = f"""
+SELECT * FROM (SELECT {number} AS number, {said} AS said, {sealed} AS sealed, {headers}::json AS headers, key_id,
+                      {parts} FROM hookonce.{rows}) AS kept
+WHERE key_id IS NOT NULL OR headers ->> 'content-encoding' IS NOT NULL OR %(spellings)s::bytea[] = '{{}}'
+      OR EXISTS (SELECT FROM unnest(%(spellings)s::bytea[]) AS s
+                 WHERE position(s IN sealed) > 0 OR position(s IN convert_to(said, 'UTF8')) > 0)
+"""  # noqa: S608  constants
+    return _Kept(bond, query.encode())
+
+
+_THESE = "WHERE event = ANY(%(ids)s)"
+_RUN = "event, handler, cycle, attempt"
+_BODY = "event, url || ' ' || headers, body, headers, source, event_id, fingerprint"
+_OTHER_BODY = "event, headers::text, body, headers, source, event_id, c.fingerprint"
+_OF_EVENTS = (
+    _kept(
+        encryption.body_context,
+        _BODY,
+        f"bodies b JOIN hookonce.events e USING (received_at) {_THESE} AND id = event",
+    ),
+    _kept(
+        encryption.body_context, _OTHER_BODY, f"conflicts c JOIN hookonce.events e ON e.id = event {_THESE}"
+    ),
+    _kept(encryption.traceback_context, f"event, error, traceback, NULL, {_RUN}", f"failures {_THESE}"),
+    _kept(encryption.log_context, f"event, NULL, lines, NULL, {_RUN}", f"run_logs {_THESE}"),
+    _kept(
+        encryption.result_context,
+        "event, result::text, sealed_result, NULL, event, handler",
+        f"runs {_THESE}",
+    ),
+    _kept(encryption.step_context, "event, note, result, NULL, event, handler, name", f"steps {_THESE}"),
+)
+_SPAN = """WHERE source = coalesce(%(source)s::text, source) AND {0} >= coalesce(%(since)s::timestamptz, '-infinity')
+AND {0} < coalesce(%(until)s::timestamptz, 'infinity')"""
+_REJECTED = "id, headers || ' ' || detail, body_prefix, headers, source, reason, rejected_at"
+_QUARANTINED = "id, NULL, delivery, NULL, source, reason, arrived_at"
+_OF_REFUSED = {
+    "rejected": _kept(encryption.rejected_context, _REJECTED, f"rejected {_SPAN.format('rejected_at')}"),
+    "quarantine": _kept(
+        encryption.quarantine_context, _QUARANTINED, f"quarantine {_SPAN.format('arrived_at')}"
+    ),
+}
+
+
+@dataclass(slots=True)
+class Erased:
+    """Ledger ids: of what was erased, or would be, and of what is yet to be handled and was left alone.
+
+    `refused` counts rejected deliveries, those in quarantine among them, `closed` what could not be opened here. An
+    erasure by a filter goes on below the id `next`, None where that was all.
+    """
+
+    erased: list[int] = field(default_factory=list)
+    open: list[int] = field(default_factory=list)
+    refused: int = 0
+    closed: int = 0
+    next: int | None = None
+
+
+def erase(
+    connection: psycopg.Connection,
+    events: Iterable[int],
+    who: str | None,
+    keyring: Keyring = OFF,
+) -> Erased:
     """Erase what the ledger knows of these events, in one transaction; each is noted in the audit.
+
+    Without `who` nothing is erased, and what would be is told.
 
     What the handler of a batch has written may be about any of its events, so it goes with the first that is erased;
     `keyring` opens what says where those lines are.
     """
     with connection.transaction():
-        present = [number for (number,) in connection.execute(_LOCK, [[*events]])]
+        present = [number for (number,) in connection.execute(_LOCK if who else _PRESENT, [[*events]])]
         still_open = [number for (number,) in connection.execute(_OPEN, [present])]
         ended = [number for number in present if number not in still_open]
+        if who is None:
+            return Erased(ended, still_open)
         _erase_lines_of_batches(connection, ended, keyring)
         for statement in _ERASE:
-            connection.execute(statement, [ended])
+            connection.execute(statement.encode(), [ended])
         audit_log.note_all(connection, who, [Note("erase", f"event {number}", {}) for number in ended])
     return Erased(ended, still_open)
+
+
+def step(  # noqa: PLR0913  the last three by keyword
+    connection: psycopg.Connection,
+    keyring: Keyring,
+    wanted: Filter,
+    needle: Needle | None,
+    *,
+    who: str | None,
+    before: int | None,
+    budget: timedelta,
+) -> Erased:
+    """Erase the newest matching events with ids below `before`, `ERASE_BATCH` at most, as far as `budget` reaches.
+
+    Without `who` nothing is erased, and what would be is told. The last step lets go of what was refused, too. Each
+    leaves a receipt in the audit, of counts and of what kinds the filter is, but of no value.
+    """
+    low, top = extent(connection, wanted, before)
+    until = time.monotonic() + budget.total_seconds()
+    done = Erased()
+    while top > low and not (done.erased or done.open) and time.monotonic() < until:
+        page = wanted.parameters | {"low": max(low, top - _IDS), "top": top, "limit": _LOOKED_AT}
+        ids = [row[0] for row in connection.execute(event_filter.ids(wanted).encode(), page, prepare=False)]
+        top = ids[-1] if len(ids) == _LOOKED_AT else max(low, top - _IDS)
+        found = [row[0] for row in connection.execute(_UNERASED, [ids])]
+        if needle is not None:
+            asked = {"ids": found}
+            holders = {
+                each
+                for kept in _OF_EVENTS
+                for each in _holders(connection, keyring, needle, kept, asked, done)
+            }
+            found = [each for each in found if each in holders]
+        if len(found) > ERASE_BATCH:
+            found, top = found[:ERASE_BATCH], found[ERASE_BATCH - 1]
+        with connection.transaction():
+            these = erase(connection, found, who, keyring)
+            done.erased, done.open = these.erased, these.open
+            _note(connection, who, wanted, needle, done)
+    done.next = top if top > low else None
+    is_of_events = wanted != Filter(source=wanted.source, since=wanted.since, until=wanted.until)
+    if done.next is None and needle is not None and not is_of_events:
+        with connection.transaction(force_rollback=who is None):
+            for table, kept in _OF_REFUSED.items():
+                held = [*_holders(connection, keyring, needle, kept, wanted.parameters, done)]
+                connection.execute(f"DELETE FROM hookonce.{table} WHERE id = ANY(%s)".encode(), [held])  # noqa: S608
+                done.refused += len(held)
+            _note(connection, who, wanted, needle, Erased(refused=done.refused))
+    return done
+
+
+def _note(
+    connection: psycopg.Connection, who: str | None, wanted: Filter, needle: Needle | None, done: Erased
+) -> None:
+    if who is not None and (done.erased or done.refused):
+        kinds = [name for name, value in asdict(wanted).items() if value is not None]
+        detail = {
+            "by": kinds + ["content"] * (needle is not None),
+            "erased": len(done.erased),
+            "refused": done.refused,
+        }
+        audit_log.note(connection, who, "erase", "by a filter", detail)
+
+
+def _holders(  # noqa: PLR0913, PLR0917  one kind of what is kept
+    connection: psycopg.Connection,
+    keyring: Keyring,
+    needle: Needle,
+    kept: _Kept,
+    asked: Mapping[str, object],
+    done: Erased,
+) -> Iterator[int]:
+    """Yield the numbers of what holds it; read row by row, so that large ones do not lie in memory together."""
+    with connection.cursor() as cursor:
+        for number, said, sealed, headers, key, *parts in cursor.stream(
+            kept.query, {**asked, "spellings": needle.spellings}
+        ):
+            try:
+                text = keyring.open(sealed or b"", key, kept.bond(*parts))
+            except CannotDecrypt:
+                done.closed += 1
+                text = b""
+            if text and kept.bond is encryption.quarantine_context:
+                held = unpack(text)
+                is_in = _is_in(needle, f"{held.url} {held.headers}", held.body, held.headers)
+            else:
+                is_in = _is_in(needle, said, text, headers)
+            if is_in:
+                yield number
+
+
+def _is_in(needle: Needle, said: str | None, text: bytes, headers: Mapping[str, str] | None) -> bool:
+    """Whether it is there: a place and its value in a body alone, which comes with headers, a text anywhere."""
+    body = text if headers is None else text_and_headers(text, headers)[0]
+    if needle.steps is not None:
+        return headers is not None and needle.is_in(body)
+    return needle.is_in(body) or needle.is_in((said or "").encode())
 
 
 def _erase_lines_of_batches(connection: psycopg.Connection, events: Sequence[int], keyring: Keyring) -> None:

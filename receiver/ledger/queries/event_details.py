@@ -67,21 +67,18 @@ class Detail:
     repeats: list[int]
     steps: list[StepRow]
     logs: list[AttemptLog]
-    keeps_body: bool = True
+    why_no_body: str = ""
     unread_logs: Collection[tuple[str, int, int]] = ()
     """The attempts (handler, cycle, number) whose lines were not asked for; in `logs` they have none."""
-
-    @property
-    def why_no_body(self) -> str:
-        """Where its body went, after 'the body of event 7'."""
-        return (
-            "was dropped by retention" if self.keeps_body else "is not kept by its source (keep_body = false)"
-        )
 
 
 _EVENT = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = %s"  # noqa: S608  a constant
 
-_KEEPS_BODY = "SELECT keep_body FROM hookonce.events WHERE id = %s"
+_WHY_NO_BODY = """
+SELECT CASE WHEN erased_at IS NOT NULL THEN 'was erased' WHEN keep_body THEN 'was dropped by retention'
+            ELSE 'is not kept by its source (keep_body = false)' END
+FROM hookonce.events WHERE id = %s
+"""
 
 _BODY = """
 SELECT b.url, b.headers, b.body, b.key_id, b.is_element, e.source, e.event_id, e.fingerprint
@@ -174,11 +171,11 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
         with connection.cursor(row_factory=dict_row) as cursor:
             logs = _logs(cursor, keyring, event, cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall())
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
-        (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
+        (why_no_body,) = connection.execute(_WHY_NO_BODY, [event]).fetchone() or ("",)
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
     return Detail(
-        row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, keeps_body
+        row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, why_no_body
     )
 
 

@@ -118,6 +118,7 @@ _PLACES: Final[Mapping[str, _Place]] = {
     ),
     EventStatus.DONE: _in_runs(EventStatus.DONE),
     EventStatus.DEAD: _in_runs(EventStatus.DEAD),
+    EventStatus.DISCARDED: _in_runs(EventStatus.DISCARDED),
     EventStatus.IGNORED: _in_runs(EventStatus.IGNORED),
     EventStatus.LOST: _Place("""SELECT e.id AS event FROM hookonce.events e
         WHERE NOT EXISTS (SELECT FROM hookonce.queue q

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import quote, quote_plus
 
 from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.reading.json_paths import Step
@@ -20,10 +21,12 @@ class Needle:
     def spellings(self) -> list[bytes]:
         """Texts of which a body holds one if this is in it; none where nothing can be said before it is read.
 
-        JSON may spell a text in other ways, by an escape: then it holds a backslash.
+        URLs and forms escape a text by percent signs, JSON by a backslash.
         """
         if self.steps is None:
-            return list({(self.text or "").encode(), json.dumps(self.text)[1:-1].encode()})
+            text = self.text or ""
+            escaped = (json.dumps(text)[1:-1], quote(text, safe=""), quote_plus(text))
+            return list({each.encode() for each in (text, *escaped)})
         parts = [part for part in (self.text or "").split("*") if part]
         return [max(parts, key=len).encode(), b"\\"] if parts else []
 

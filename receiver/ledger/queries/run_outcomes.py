@@ -21,7 +21,7 @@ SELECT DISTINCT ON (r.event) r.event, r.handler, r.status, r.attempts, r.due_at,
 FROM hookonce.run_states r WHERE r.event = ANY(%s)
 ORDER BY r.event, array_position(%s::text[], r.status), r.handler
 """  # noqa: S608  constants
-_WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE]
+_WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class ReplayOutcome(StrEnum):
     RUNNING = "running"
     BODY_DROPPED = "body dropped"
     BODY_NOT_KEPT = "body not kept"
+    ERASED = "erased"
     UNREADABLE = "unreadable"
     READ = "read"
     CHANGED = "changed"
@@ -127,11 +128,13 @@ _LOCK_OPEN = """
 SELECT FROM hookonce.queue WHERE event = ANY(%s) AND token IS NULL ORDER BY event, n FOR UPDATE
 """
 
-_EVENTS = """
-SELECT e.id, e.status, e.keep_body, e.provider,
-       EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
-FROM hookonce.event_states e WHERE e.id = ANY(%s) ORDER BY e.id
-"""
+_EVENTS = f"""
+SELECT e.id, e.status, e.provider,
+       CASE WHEN EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
+            THEN NULL WHEN kept.erased_at IS NOT NULL THEN '{ReplayOutcome.ERASED}'
+            WHEN kept.keep_body THEN '{ReplayOutcome.BODY_DROPPED}' ELSE '{ReplayOutcome.BODY_NOT_KEPT}' END
+FROM hookonce.event_states e JOIN hookonce.events kept USING (id) WHERE e.id = ANY(%s) ORDER BY e.id
+"""  # noqa: S608  constants
 
 _RUNS = f"""
 SELECT event, n, coalesce(handler, ''),
@@ -257,7 +260,7 @@ def _replay(
     for row in connection.execute(_RUNS, {"events": locked}):
         runs[row[0]].append(_Run(*row))
     outcomes = []
-    for event, status, keep_body, provider, has_body in events:
+    for event, status, provider, lost in events:
         done = [
             DoneRun(run.handler, run.cycle, run.ended_at)
             for run in runs[event]
@@ -265,7 +268,7 @@ def _replay(
         ]
         found = view(done)
         outcome = (
-            _fate(event, runs[event], lost=None if has_body else _LOST[keep_body], again=asked.again)
+            _fate(event, runs[event], lost=ReplayOutcome(lost) if lost else None, again=asked.again)
             if asked.is_met_by(event, status, done, found)
             else ReplayResult(event, ReplayOutcome.CHANGED)
         )
@@ -277,10 +280,6 @@ def _replay(
     connection.execute(_HASTEN, [list(good)])
     _forget(connection, good, runs, forget)
     return outcomes
-
-
-_LOST = {True: ReplayOutcome.BODY_DROPPED, False: ReplayOutcome.BODY_NOT_KEPT}
-"""What is said of an event without a body, by whether its source keeps bodies."""
 
 
 def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None, again: bool) -> ReplayResult:
@@ -298,7 +297,7 @@ def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None, again
         return ReplayResult(event, ReplayOutcome.RELEASED if is_held else ReplayOutcome.QUEUED)
     if any(run.is_done for run in runs):
         return ReplayResult(event, ReplayOutcome.DONE)
-    is_unreadable = any(run.status == RunStatus.DEAD for run in runs)
+    is_unreadable = any(run.status in {RunStatus.DEAD, RunStatus.DISCARDED} for run in runs)
     return ReplayResult(event, ReplayOutcome.UNREADABLE if is_unreadable else ReplayOutcome.REPLAYED)
 
 

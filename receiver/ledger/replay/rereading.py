@@ -14,7 +14,7 @@ from psycopg.types.json import Json
 
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import RunStatus, one_of
 from hookonce.receiver.ledger.stats import activity, event_counts
 from hookonce.receiver.ledger.store import Key
 
@@ -31,7 +31,7 @@ ORDER BY e.id
 _END: Final = f"""
 WITH buried AS (
     UPDATE hookonce.runs SET is_last = false
-    WHERE event = %(event)s AND handler = '' AND status = '{RunStatus.DEAD}' AND is_last
+    WHERE event = %(event)s AND handler = '' AND {one_of("status", (RunStatus.DEAD, RunStatus.DISCARDED))} AND is_last
     RETURNING event, cycle
 ), changed AS ({event_counts.changed("buried", "event")}
 )

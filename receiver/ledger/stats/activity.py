@@ -42,9 +42,12 @@ MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 
 
 STATUS_OF_ENDED = f"""
-CASE WHEN bool_or(r.status = '{RunStatus.DEAD}') THEN '{EventStatus.DEAD}'
+CASE WHEN bool_or({one_of("r.status", (RunStatus.DEAD, RunStatus.DISCARDED))}) THEN '{EventStatus.DEAD}'
      WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' END"""
-"""Of an event of which nothing is open, by the last outcomes `r` of its runs; NULL of one that nobody took."""
+"""Of an event of which nothing is open, by the last outcomes `r` of its runs; NULL of one that nobody took.
+
+One that was discarded had died: it stays counted as dead.
+"""
 
 _ENDED = one_of("what", (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED))
 _CHARTED = f"(what IN ('accepted', 'duplicate') OR {_ENDED} OR what LIKE 'rejected.%%')"

@@ -7,7 +7,7 @@ up to the id `until`. Retention adds a change in the transaction that deletes, a
 `slice_counts` holds those of them that are not done, by slice (`SLICE` ids), source and status, with when the oldest of
 them came, and what is to be known of that:
 
-    dead, ignored, lost         counted anew when the slice has changed
+    dead, discarded, ignored, lost  counted anew when the slice has changed
     received, waiting, ...      only while the queue is too long to be counted by whoever asks
     changed                     events of the slice were replayed or deleted since it was counted
     seen                        the time (in seconds since 1970) up to which all that died or was ignored is counted
@@ -45,7 +45,7 @@ MAX_ENDS = 100_000
 """Ends since the last count that are looked at for what died or was ignored."""
 
 IS_OPEN = one_of("what", (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD))
-_HAS_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))
+HAS_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.DISCARDED, EventStatus.IGNORED))
 
 # An id of its own: the end of a snapshot may be below those of transactions that are under way.
 _NEWEST = """
@@ -107,23 +107,27 @@ WHERE status <> '{RunStatus.DONE}'
 
 
 # OFFSET 0: an index is asked about each, whatever the planner takes the sizes of the tables to be.
-def _ended(status: str) -> str:
+def _ended(status: str, unless: str = "") -> str:
     return f"""
     SELECT DISTINCT r.event, '{status}' AS status
     FROM slices CROSS JOIN LATERAL (
         SELECT event FROM hookonce.runs
         WHERE event >= slices.slice * {SLICE} AND event < (slices.slice + 1) * {SLICE}
               AND status = '{status}' AND is_last OFFSET 0) AS r
-    WHERE NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0)"""  # noqa: S608  constants
+    WHERE NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0){unless}"""  # noqa: S608  constants
 
 
+_UNLESS_OTHERS = f"""
+          AND NOT EXISTS (SELECT FROM hookonce.runs o WHERE o.event = r.event AND o.is_last
+                              AND {one_of("o.status", (RunStatus.DEAD, RunStatus.DONE))} OFFSET 0)"""
 ENDED = f"""
 SELECT e.source, ended.status, count(*) AS number, min(e.received_at) AS first, ended.event / {SLICE} AS slice
-FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(EventStatus.IGNORED)}) AS ended
+FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(RunStatus.DISCARDED, _UNLESS_OTHERS)}
+      UNION ALL {_ended(EventStatus.IGNORED)}) AS ended
      CROSS JOIN LATERAL (SELECT source, received_at FROM hookonce.events WHERE id = ended.event OFFSET 0) AS e
 GROUP BY e.source, ended.status, ended.event / {SLICE}
 """  # noqa: S608  constants
-"""Counts what is dead or ignored in the rows of `slices` (which is to be defined), by partial indexes."""
+"""Counts what is dead, discarded or ignored in the rows of `slices` (which is to be defined), by partial indexes."""
 
 
 def open_events(condition: str) -> str:
@@ -143,7 +147,7 @@ _KEEP_ENDED = f"""
 WITH slices AS MATERIALIZED ({CHANGED}
 ), counted AS MATERIALIZED ({ENDED}
 ), gone AS (
-    DELETE FROM hookonce.slice_counts WHERE slice IN (SELECT slice FROM slices) AND ({_HAS_ENDED} OR what = 'changed')
+    DELETE FROM hookonce.slice_counts WHERE slice IN (SELECT slice FROM slices) AND ({HAS_ENDED} OR what = 'changed')
 )
 INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
 SELECT slice, source, status, number, first FROM counted

@@ -13,7 +13,8 @@ from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
 
 _ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
 _NEVER_SEEN = " UNION ".join(
-    _ALL_SLICES % f"status = '{status}'" for status in (EventStatus.DEAD, EventStatus.IGNORED)
+    _ALL_SLICES % f"status = '{status}'"
+    for status in (EventStatus.DEAD, EventStatus.DISCARDED, EventStatus.IGNORED)
 )
 
 
@@ -36,7 +37,7 @@ WITH slices AS MATERIALIZED ({changed}
         {opened}
         UNION ALL
         SELECT source, what, count, first_at FROM hookonce.slice_counts
-        WHERE {one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))} AND slice NOT IN (SELECT slice FROM slices)
+        WHERE {event_counts.HAS_ENDED} AND slice NOT IN (SELECT slice FROM slices)
         UNION ALL
         SELECT source, status, number, first FROM ({ENDED}) AS ended
         UNION ALL
@@ -47,7 +48,8 @@ WITH slices AS MATERIALIZED ({changed}
     FROM (SELECT source, n FROM rows UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
 )
 SELECT source, status, n::bigint,
-       CASE WHEN status <> '{EventStatus.IGNORED}' THEN extract(epoch FROM now() - first)::float END
+       CASE WHEN NOT {one_of("status", (EventStatus.DISCARDED, EventStatus.IGNORED))}
+            THEN extract(epoch FROM now() - first)::float END
 FROM (SELECT * FROM present UNION ALL SELECT * FROM over) AS counted (source, status, n, first)
 WHERE n > 0 ORDER BY source, status
 """  # noqa: S608  constants
