@@ -21,10 +21,11 @@ PODS = {
     if each["kind"] in {"Deployment", "Job"}
 }
 CONTAINERS = {name: container for name, pod in PODS.items() for container in pod["spec"]["containers"]}
+CONTAINERS["upgrade"] = PODS["hookonce-db-upgrade"]["spec"]["initContainers"][0]
 
 
 def one(kind):
-    (found,) = [each for each in DOCUMENTS if each["kind"] == kind]
+    (found,) = [each for each in DOCUMENTS if each["kind"] == kind and "desk" not in each["metadata"]["name"]]
     return found
 
 
@@ -82,9 +83,9 @@ def test_configuration_is_right_with_the_keys_of_the_secret(tmp_path):
 
 
 def test_configuration_is_where_it_is_looked_for():
-    for name in ("hookonce-serve", "hookonce-worker"):
-        (mount,) = CONTAINERS[name]["volumeMounts"]
-        (volume,) = PODS[name]["spec"]["volumes"]
+    for name in ("hookonce-serve", "hookonce-worker", "hookonce-desk"):
+        mount, _ = CONTAINERS[name]["volumeMounts"]
+        volume, _ = PODS[name]["spec"]["volumes"]
         config = one("ConfigMap")
 
         assert (mount["name"], volume["configMap"]) == (volume["name"], {"name": config["metadata"]["name"]})
@@ -109,7 +110,7 @@ def test_container_runs_as_the_user_of_the_image_by_number(name):
     assert f"--uid {CONTAINERS[name]['securityContext']['runAsUser']} " in (ROOT / "Dockerfile").read_text()
 
 
-@pytest.mark.parametrize("name", ["hookonce-serve", "hookonce-worker"])
+@pytest.mark.parametrize("name", ["hookonce-serve", "hookonce-worker", "hookonce-desk"])
 def test_deployment_selects_its_own_pods(name):
     assert deployment(name)["spec"]["selector"]["matchLabels"] == PODS[name]["metadata"]["labels"]
 

@@ -30,9 +30,11 @@ def of_kubernetes():
 
 def test_workers_and_upgrades_are_given_the_servers_and_no_secret_of_others():
     given = of_systemd() | of_kubernetes()
-    quiet = {name: names for name, names in given.items() if "serve" not in name}
+    quiet = {name: names for name, names in given.items() if "worker" in name or "upgrade" in name}
 
-    assert {name for name in given if "serve" in name} == {"hookonce-serve.service", "hookonce-serve"}
+    assert {*given} - {*quiet} == {
+        f"hookonce-{name}" for name in ("serve", "serve.service", "desk", "desk.service")
+    }
     assert len(quiet) == 4
     assert {name: each for name, names in quiet.items() for each in names - SERVERS - OPEN} == {}
     assert {name: names & SERVERS for name, names in quiet.items() if "upgrade" in name} == {
@@ -63,7 +65,14 @@ def test_compose_gives_each_service_a_file_of_its_own():
     files = {name: paths for name, (paths, _) in deployed.compose_files().items()}
     names = {each for _, variables in deployed.compose_files().values() for each in variables}
 
-    assert files == {"release": set(), "web": {"web.env"}, "worker": {"worker.env"}}
+    desk = {"web.env", "desk.env"}
+    assert files == {
+        "release": set(),
+        "roles": set(),
+        "web": {"web.env"},
+        "worker": {"worker.env"},
+        "desk": desk,
+    }
     assert [each for each in names if FORBIDDEN.search(each)] == []
 
 

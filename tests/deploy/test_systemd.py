@@ -1,3 +1,4 @@
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from tests.support.page_commands import clean_environ, free_port, says
 from tests.support.waiting import until
 
 HERE = "/srv/hookonce/venv/bin/hookonce"
-LONG_RUNNING = ("hookonce-serve.service", "hookonce-worker.service")
+LONG_RUNNING = ("hookonce-serve.service", "hookonce-worker.service", "hookonce-desk.service")
 SECONDS = 30
 
 
@@ -36,7 +37,7 @@ def environ(database_url, redis_url):
 def command_of(unit, port=0):
     program, *words = deployed.units()[unit]["Service"]["ExecStart"].split()
     assert program == HERE
-    words = [word.replace(":8000", f":{port}") for word in words]
+    words = [re.sub(":800[01]$", f":{port}", word) for word in words]
     return [sys.executable, "-m", "hookonce.receiver.cli", *words]
 
 
@@ -92,7 +93,7 @@ def test_unit_starts_and_stops_in_the_time_that_it_is_given(unit, environ, tmp_p
             process_group=0,
         )
     try:
-        if "serve" in unit:
+        if "worker" not in unit:
             until(lambda: answers(port), seconds=SECONDS, process=process)
         else:
             says(log, '"handlers"', process=process)

@@ -17,7 +17,7 @@ _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
     "caddy": (("Caddyfile",), "put your name into it, and copy it to /etc/caddy/"),
     "compose": (
         ("compose/compose.yaml", "compose/Dockerfile"),
-        "write POSTGRES_PASSWORD=… into .env, secrets into web.env, and run: docker compose up --build",
+        "write the passwords that it names into .env, secrets into web.env, and run: docker compose up --build",
     ),
     "grafana": (("grafana.json",), "import it as a dashboard"),
     "kubernetes": (("kubernetes.yaml",), "put your image, names and secrets into it"),
@@ -27,6 +27,7 @@ _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
             "systemd/hookonce-upgrade.service",
             "systemd/hookonce-serve.service",
             "systemd/hookonce-worker.service",
+            "systemd/hookonce-desk.service",
         ),
         "copy them to /etc/systemd/system/, and run: systemctl daemon-reload",
     ),
