@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.receiver.app import create_app
 from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
@@ -62,10 +63,14 @@ def test_run_of_a_lost_worker_is_counted_by_its_handler_and_its_source(inbox):
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_lost_batch_is_one_recovery_of_its_handler(inbox, count):
+def test_lost_batch_is_one_recovery_of_its_handler(inbox, count, monkeypatch):
     def collects(_events, _tx):
+        pass
+
+    def die(*_):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(Executor, "_make", die)
     inbox.on(collects, batch=BatchSize(10))
     inbox.deliver(*"abcd"[:count])
     with pytest.raises(KeyboardInterrupt):

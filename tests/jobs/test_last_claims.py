@@ -144,16 +144,19 @@ def test_worker_that_has_claimed_nothing_has_left_nothing(tmp_path):
     assert last.take() is None
 
 
-def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
-    def killed(events, _tx):
+def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path, monkeypatch):
+    def takes(events, _tx):
         sizes.append(len(events))
-        if len(sizes) == 1:
-            raise KeyboardInterrupt
+
+    def die(work):
+        sizes.append(len(work.runs))
+        raise KeyboardInterrupt
 
     sizes = []
-    inbox.on(killed, batch=BatchSize(8))
+    inbox.on(takes, batch=BatchSize(8))
     drains = [SingleSlot(inbox.settings, inbox.registry) for _ in range(2)]
     inbox.drains += drains
+    monkeypatch.setattr(drains[0].executor, "_make", die)
     inbox.deliver(*"abcd")
     last = LastClaims(tmp_path / "1")
     drains[0].come_after(last)
