@@ -317,7 +317,7 @@ class Intake:
                 log.warning("unreadable", extra={"source": each.source, "event": row.id})
             elif each.unwanted:
                 said = {"source": each.source, "event": row.id, "type": each.type, "reason": each.unwanted}
-                log.info("ignored", extra=said)
+                log.info("not accepted", extra=said)
             if row.verdict is Verdict.CONFLICT and each.provider == COMMAND:
                 log.warning("key reused", extra={"source": each.source, "event": row.id})
             elif row.verdict is Verdict.CONFLICT:

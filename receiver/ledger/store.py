@@ -162,9 +162,9 @@ _NOT_TAKEN = f""", ended AS (
     INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
     SELECT id, '', 1, 0, coalesce(unreadable, unwanted)
     FROM stored JOIN incoming USING (source, event_id) WHERE NOT {_IS_TAKEN}
-), ignored AS (
+), declined AS (
     SELECT source FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NULL AND unwanted IS NOT NULL
-), counted AS ({event_counts.newly_ignored("ignored")}
+), counted AS ({event_counts.newly_ignored("declined")}
 )"""  # noqa: S608  constants
 _MARKED = {
     "%r": "least(",

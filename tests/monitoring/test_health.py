@@ -1,5 +1,7 @@
 """`/readyz` says what a delivery would hear, without writing."""
 
+import contextlib
+
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -10,7 +12,8 @@ from hookonce.receiver.monitoring import health
 
 @pytest.fixture
 def readiness(database_url, redis_url):
-    return lambda: health.readiness(Settings(database_url, redis_url, {}))
+    with contextlib.closing(health.Readiness(Settings(database_url, redis_url, {}))) as asked:
+        yield asked.look
 
 
 def test_database_that_takes_writes_is_ready(readiness):
