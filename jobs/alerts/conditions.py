@@ -31,8 +31,8 @@ IN_CONFLICT = (
 )
 UNREADABLE = (
     "{number} genuine deliveries within {within} could not be read by the source's provider module, and are kept; "
-    "expected fewer than {most}; see why with `hookonce events list --type unreadable --source {source}`, and once the "
-    "module reads them `hookonce replay --type unreadable --source {source}`"
+    "expected fewer than {most}; find them with `hookonce events list --type unreadable --source {source}`, see why "
+    "with `hookonce events show`, and once the module reads them `hookonce replay --type unreadable --source {source}`"
 )
 LOST_LEASES = (
     "{number} attempts within {within} could not end, since their lease was another's by then; expected fewer than "

@@ -194,3 +194,13 @@ def test_event_is_not_found_when_the_ledger_has_none(hookonce, reference):
     assert shown.code == 4
     assert shown.err.startswith("hookonce: no event is ")
     assert len(shown.err.splitlines()) == 1
+
+
+def test_event_that_could_not_be_read_says_why_in_full(hookonce, stored):
+    why = "bad_body: the body holds a number that JSON or Python does not have; its id reads evt_7"
+    number = stored("evt_1", type="unreadable", unreadable=why)
+
+    shown = hookonce("events", "show", number).out.decode()
+
+    assert why in " ".join(shown.split())
+    assert "failed attempts" not in shown

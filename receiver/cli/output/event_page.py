@@ -98,6 +98,11 @@ def _steps(steps: Sequence[Step], now: datetime) -> Iterator[str]:
 
 def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
     """Yield the failed attempts and the tracebacks, each once: most attempts of a run fail alike."""
+    for failure in failures:
+        if not failure.handler:
+            yield "\n" + _heading("why no handler gets it")
+            yield f"  {click.style(clean(failure.error), fg='red')}"
+    failures = [each for each in failures if each.handler]
     if not failures:
         return
     yield "\n" + _heading("failed attempts")

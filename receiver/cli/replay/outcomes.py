@@ -21,7 +21,7 @@ _DESCRIPTIONS = {
     ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
     ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
     ReplayOutcome.ERASED: "can't be replayed: it was erased",
-    ReplayOutcome.UNREADABLE: "still can't be read by its provider module; see `events show --raw`",
+    ReplayOutcome.UNREADABLE: "still can't be read by its provider module; `hookonce events show` says why",
     ReplayOutcome.READ: "was read: its events are taken in",
     ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",
     ReplayOutcome.DONE: "is done and was left alone",
