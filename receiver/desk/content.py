@@ -14,6 +14,7 @@ from typing import Any, Final
 from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
+from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
@@ -140,7 +141,7 @@ def rejected_deliveries(desk: Desk, limit: int, **wanted: Any) -> list[dict[str,
 
 def rejected_delivery(desk: Desk, number: int) -> dict[str, Any] | None:
     """Return a rejected delivery; None where it is not kept any more."""
-    found = rejected_deliveries(desk, 1, before=number + 1)
+    found = rejected_deliveries(desk, 1, before=min(number + 1, MAX_ID))
     return found[0] if found and found[0]["id"] == number else None
 
 

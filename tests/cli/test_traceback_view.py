@@ -68,10 +68,3 @@ def test_traceback_has_colours_and_nothing_that_a_terminal_would_obey():
 
     assert "\x1b[31m" in text
     assert set(re.findall(r"\x1b\[[0-9;]*(.)", text)) == {"m"}
-
-
-def test_text_of_a_version_before_is_shown_as_it_is():
-    assert tracebacks.lines(None, "Traceback:\n  key abc\x1b[2J\n") == [
-        "Traceback:",
-        "  key abc\\x1b[2J",
-    ]

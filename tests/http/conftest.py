@@ -39,6 +39,8 @@ SECRETS = {
 CONFIGURATION = """
 [receiver]
 max_body = {max_body}
+[admin]
+hosts = ["test"]
 [sources.stripe]
 secrets = ["env:SECRET_STRIPE"]
 [sources.billing]

@@ -119,7 +119,7 @@ def test_what_was_read_of_a_broken_body_is_let_go_of(headers, pieces, error):
 
 
 def test_client_is_not_timed_while_its_whole_body_is_worked_on():
-    house = SimpleNamespace(clients=Clients(), keepalive=15)
+    house = SimpleNamespace(clients=Clients(), keepalive=15, turns=SimpleNamespace(answering=0))
     transport = SimpleNamespace(receive=lambda _size: b"{}")
     connection = Connection(house, transport, {}, ("127.0.0.1", "1"))
     run(connection.next_bytes(2))
