@@ -44,6 +44,9 @@ class Wanted(TypedDict, total=False):
     before: int | None
 
 
+_LAST_ID = 2**63 - 1
+
+
 def rejected_deliveries(
     connection: psycopg.Connection, keyring: Keyring, limit: int = MOST, **wanted: Unpack[Wanted]
 ) -> list[dict[str, Any]]:
@@ -53,7 +56,7 @@ def rejected_deliveries(
 
 def rejected_delivery(connection: psycopg.Connection, keyring: Keyring, number: int) -> dict[str, Any] | None:
     """Return a rejected delivery, opened; None where it is not kept any more."""
-    found = rejected_deliveries(connection, keyring, before=number + 1, limit=1)
+    found = rejected_deliveries(connection, keyring, before=min(number, _LAST_ID - 1) + 1, limit=1)
     return found[0] if found and found[0]["id"] == number else None
 
 
