@@ -23,7 +23,7 @@ from bench.load.deliveries import bare, deliveries, stripe_deliveries
 ANSWER_TIMEOUT = 10.0  # seconds for the answers still out when the clock stops
 MAX_CONNECTIONS = 512
 MOST_LAG = 0.1
-"""Of a p99 that may be the generator's own lateness."""
+"""Text in place of a p99 that may be the generator's own lateness."""
 _EPOLL = 0.001
 """Seconds: what epoll rounds up to."""
 _NO_ANSWER = "no answer"

@@ -16,7 +16,7 @@ from psycopg.pq import Conninfo
 SENTINELS = ("redis+sentinel", "rediss+sentinel")
 _SENTINEL_PORT = 26379
 _JDBC_PARAMETERS: Final = frozenset({"ssl"})
-"""What libpq takes in an address besides its own parameters."""
+"""Parameters that libpq takes in an address besides its own."""
 _INSTEAD_OF_SCHEMA: Final = (
     "; instead of schema= write options=-csearch_path%3DNAME for the tables of your handlers; "
     "the ledger's own schema is named by HOOKONCE_SCHEMA"

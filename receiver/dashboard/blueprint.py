@@ -82,7 +82,7 @@ _NEEDS: Mapping[str, Scope] = {
         Scope.ADMIN,
     ),
 }
-"""What a page needs, beside what its actions do; any other needs `read`."""
+"""Scopes that pages need beside those of their actions; any other page needs `read`."""
 
 admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
 

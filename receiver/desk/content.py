@@ -44,7 +44,7 @@ from hookonce.receiver.source import Source
 
 WITHHELD: Final = "it is content, which the scope `bodies` shows"
 ACTION: Final = "look"
-"""What the audit calls it that content was handed out."""
+"""The action's name in the audit for content that was handed out."""
 _NOTED_FOR: Final = 3600.0
 _MOST_NOTED: Final = 10_000
 _PLACE: Final = re.compile(r" \([^()\s]+\.pyx?:\d+\)\Z")

@@ -38,7 +38,7 @@ class Contents(EventFilter):
 
     @property
     def needle(self) -> Needle:
-        """What is looked for. Raises: ValueError."""
+        """Return the needle to look for. Raises: ValueError."""
         return needles.read(self.where) if self.where is not None else Needle(self.text)
 
 

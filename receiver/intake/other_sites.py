@@ -1,4 +1,4 @@
-"""What a browser on this machine sends for a page of another site: no sender's delivery, and no client's command."""
+"""Requests of a browser on this machine for a page of another site: no sender's delivery, and no client's command."""
 
 import ipaddress
 from collections.abc import Mapping
