@@ -28,7 +28,7 @@ class _Status(StrEnum):
 
 
 class EventStatus(_Status):
-    """Of an event; as soon as it has runs it follows from theirs: running, else waiting, dead, done, discarded."""
+    """The status of an event; with runs it follows from theirs: running, else waiting, dead, done, discarded."""
 
     RECEIVED = "received"
     RUNNING = "running"

@@ -32,7 +32,7 @@ class Task(StrEnum):
     DJANGO = "django"
     """Django's own connection, on which its handlers write and runs are ended, by functions alone."""
     READER = "reader"
-    """Who asks by SQL: the columns of `receiver.ledger.database.public_tables`, and nothing else."""
+    """A person or program that selects by SQL: the columns of `receiver.ledger.database.public_tables`, and nothing else."""
 
 
 class Rights(NamedTuple):

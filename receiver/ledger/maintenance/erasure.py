@@ -87,7 +87,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(bond: Callable[..., AssociatedData], columns: str, rows: str) -> _Kept:
-    """Of columns: a number, what is never sealed, what may be, headers of a body, and the parts of the bond."""
+    """Names of columns: a number, what is never sealed, what may be, headers of a body, and the parts of the bond."""
     number, said, sealed, headers, parts = columns.split(", ", 4)
     query = f"""
 SELECT * FROM (SELECT {number} AS number, {said} AS said, {sealed} AS sealed, {headers}::json AS headers, key_id,

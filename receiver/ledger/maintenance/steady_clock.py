@@ -43,7 +43,7 @@ IS_STEADY: Final = f"""NOT EXISTS (
 
 
 class Look(NamedTuple):
-    """What the database's clock says, and since when pruning is held, if it is."""
+    """The time by the database's clock, and since when pruning is held, if it is."""
 
     now: datetime
     held_since: datetime | None

@@ -42,7 +42,7 @@ SELECT event, '', cycle + 1, '{RunStatus.DONE}', 0, now(), %(result)s FROM burie
 
 @dataclass(frozen=True, slots=True)
 class UnreadDelivery:
-    """What the ledger keeps of an unreadable event: its source, when it came, and its body, opened."""
+    """An unreadable event as the ledger keeps it: its source, when it came, and its body, opened."""
 
     source: str
     received_at: datetime

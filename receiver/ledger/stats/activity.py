@@ -44,7 +44,7 @@ MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 STATUS_OF_ENDED = f"""
 CASE WHEN bool_or({one_of("r.status", (RunStatus.DEAD, RunStatus.DISCARDED))}) THEN '{EventStatus.DEAD}'
      WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' END"""
-"""Of an event of which nothing is open, by the last outcomes `r` of its runs; NULL of one that nobody took.
+"""The status of an event without open runs, by the last outcomes `r` of its runs; NULL of one that nobody took.
 
 One that was discarded had died: it stays counted as dead.
 """
