@@ -32,7 +32,7 @@ class Task(StrEnum):
     DJANGO = "django"
     """Django's own connection, on which its handlers write and runs are ended, by functions alone."""
     READER = "reader"
-    """A person or program that selects by SQL: the columns of `receiver.ledger.database.public_tables`, and nothing else."""
+    """A role that selects by SQL: the columns of `receiver.ledger.database.public_tables`, and no others."""
 
 
 class Rights(NamedTuple):
