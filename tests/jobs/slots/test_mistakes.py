@@ -3,6 +3,8 @@
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from threading import Event
+from time import monotonic
 
 import pytest
 from sqlalchemy import text
@@ -184,15 +186,20 @@ def stuck(inbox, pool_of, let_go, seconds):
             let_go.wait(60)
 
     def neighbour(event, tx):
-        comes(lambda: ("s", "stays", "waiting", 1) in inbox.runs(), seconds)
+        deadline = monotonic() + seconds
+        while not put_off.wait(0.01) and monotonic() < deadline:
+            pass  # a mistake may raise here: a query on the test's connection would be left half done
         effect(event, tx)
 
+    put_off = Event()
     inbox.on(stays, pattern="stays", timeout=timedelta(seconds=0.3), attempts=2, backoff=(HOUR, HOUR))
     inbox.on(neighbour, pattern="neighbour", timeout=HOUR)
     inbox.deliver("n", type="neighbour")
     inbox.deliver("s", type="stays")
     with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
+        comes(lambda: ("s", "stays", "waiting", 1) in inbox.runs(), seconds)
+        put_off.set()
         until(inbox.runs, [("n", "neighbour", "done", 1), ("s", "stays", "waiting", 1)], seconds=seconds)
     assert inbox.effects() == ["n"]
 
