@@ -19,5 +19,6 @@ sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
     retry_horizon=kit.days(3),
+    subject=kit.about(entity=("$.data.id",), version="$.created_at"),
     setup_url="https://platform.claude.com/docs/en/managed-agents/webhooks",
 )

@@ -21,5 +21,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.days(3),
     disables_after="success below 90 % within two minutes: the domain is left out for three",
+    subject=kit.about(entity=("$.data.type", "$.data.id"), version="$.created_at", unit="s"),
     setup_url="https://developer.bigcommerce.com/docs/integrations/webhooks",
 )

@@ -35,5 +35,15 @@ sender = kit.Sender(
     retry_horizon=kit.days(1),
     retries_on=kit.SERVER_ERRORS,
     identity=kit.told_apart_by("header x-request-uuid", "header x-request-id"),
+    subject=kit.about_each(
+        {
+            "issue:comment_*": "$.comment",
+            "issue:*": "$.issue",
+            "pullrequest:comment_*": "$.comment",
+            "pullrequest:*": "$.pullrequest",
+        },
+        within=("$.repository.uuid",),
+        version="$.updated_on",
+    ),
     setup_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
 )

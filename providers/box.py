@@ -89,5 +89,6 @@ sender = kit.Sender(
     signed_message=_signed,
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("$.id", "header box-delivery-id"),
+    subject=kit.about(entity=("$.source.type", "$.source.id"), version="$.created_at"),
     setup_url="https://app.box.com/developers/console",
 )

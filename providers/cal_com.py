@@ -26,5 +26,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("$.triggerEvent + $.payload.uid + $.createdAt", "$.createdAt", "receipt"),
     id_period=kit.minutes(1),
+    subject=kit.about(entity=("$.payload.uid",), version="$.createdAt"),
     setup_url="https://app.cal.com/settings/developer/webhooks",
 )

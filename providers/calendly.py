@@ -25,5 +25,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(2),
     disables_after="a day of failures",
     identity=kit.told_apart_by("$.event + $.payload.uri + $.created_at"),
+    subject=kit.about(entity=("$.payload.uri",), version="$.payload.updated_at"),
     setup_url="https://developer.calendly.com/api-docs/c1ddc06ce1f1b-create-webhook-subscription",
 )

@@ -21,5 +21,14 @@ sender = kit.Sender(
     retry_horizon=kit.days(4),
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
+    subject=kit.about_each(
+        {
+            "subscription_*": "$.content.subscription",
+            "customer_*": "$.content.customer",
+            "invoice_*": "$.content.invoice",
+        },
+        version=kit.field("$.occurred_at"),
+        unit="s",
+    ),
     setup_url="https://app.chargebee.com/webhooks",
 )

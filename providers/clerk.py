@@ -18,5 +18,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(3),
     retries_on=kit.UNSUCCESSFUL,
     disables_after="five days of failures",
+    subject=kit.about(entity=("$.data.object", "$.data.id"), version="$.timestamp", unit="ms"),
     setup_url="https://dashboard.clerk.com/last-active?path=webhooks",
 )

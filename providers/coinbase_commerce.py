@@ -20,5 +20,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(4),
     identity=kit.told_apart_by("$.event.id"),
     volatile=_VOLATILE,
+    subject=kit.about(entity=("$.event.data.id",), version="$.event.created_at"),
     setup_url="https://beta.commerce.coinbase.com/settings/notifications",
 )

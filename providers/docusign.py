@@ -39,5 +39,6 @@ sender = kit.Sender(
         because="the older XML has the time of each change of an envelope",
     ),
     volatile=_VOLATILE,
+    subject=kit.about(entity=("$.data.envelopeId",), version="$.generatedDateTime"),
     setup_url="https://apps.docusign.com/send/admin/connect",
 )

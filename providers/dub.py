@@ -13,5 +13,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("$.id"),
+    subject=kit.about(entity=("$.data.id",), version="$.createdAt"),
     setup_url="https://app.dub.co/settings/webhooks",
 )

@@ -42,5 +42,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
     mode=kit.mode("$.mode", live=("production",)),
+    subject=kit.about(entity=("$.result.object", "$.result.id"), version="$.created_at"),
     setup_url="https://www.easypost.com/account/webhooks-and-events",
 )

@@ -56,5 +56,13 @@ sender = kit.Sender(
         "header x-github-delivery",
     ),
     max_body=5 << 20,  # it is parsed before it is known to be genuine
+    subject=kit.about_each(
+        {
+            "issue_comment": "$.comment",
+            "pull_request_comment": "$.comment",
+            "issue*": "$.issue",
+            "pull_request*": "$.pull_request",
+        }
+    ),
     setup_url="https://docs.gitea.com/usage/webhooks",
 )

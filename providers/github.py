@@ -51,5 +51,24 @@ sender = kit.Sender(
     retries_on=(),
     identity=kit.told_apart_by("header x-github-delivery"),
     max_body=25 << 20,
+    subject=kit.about_each(
+        {
+            "check_suite": "$.check_suite",
+            "deployment": "$.deployment",
+            "deployment_status": "$.deployment_status",
+            "discussion": "$.discussion",
+            "discussion_comment": "$.comment",
+            "issue_comment": "$.comment",
+            "issues": "$.issue",
+            "milestone": "$.milestone",
+            "project": "$.project",
+            "project_card": "$.project_card",
+            "project_column": "$.project_column",
+            "pull_request": "$.pull_request",
+            "pull_request_review_comment": "$.comment",
+            "repository": "$.repository",
+            "workflow_run": "$.workflow_run",
+        }
+    ),
     setup_url="https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks",
 )

@@ -60,5 +60,8 @@ sender = kit.Sender(
         "header x-gitlab-webhook-uuid",
         "header x-gitlab-event-uuid",
     ),
+    subject=kit.about(
+        entity=("$.object_kind", "$.object_attributes.id"), version="$.object_attributes.updated_at"
+    ),
     setup_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
 )

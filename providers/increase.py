@@ -48,5 +48,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.id"),
     tolerance=_older.tolerance,
     check_secret=_older.check_secret,
+    subject=kit.about(entity=("$.associated_object_type", "$.associated_object_id"), version="$.created_at"),
     setup_url="https://dashboard.increase.com/developers/webhooks",
 )

@@ -24,5 +24,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.id", "$.created_at", new_on_retry=("$.delivery_attempts",)),
     volatile=_VOLATILE,
     handshake=kit.answer_head,
+    subject=kit.about(entity=("$.data.item.type", "$.data.item.id"), version="$.created_at", unit="s"),
     setup_url="https://app.intercom.com/a/apps/_/developer-hub",
 )

@@ -25,5 +25,10 @@ sender = kit.Sender(
     retries_on=(408, 409, 425, *kit.FAILURES),
     identity=kit.told_apart_by("header x-atlassian-webhook-identifier"),
     holds_repeats="`$.timestamp` is the moment of the event, in milliseconds",
+    subject=kit.about_each(
+        {"jira:issue_*": "$.issue", "comment_*": "$.comment", "sprint_*": "$.sprint", "board_*": "$.board"},
+        version=kit.field("$.timestamp"),
+        unit="ms",
+    ),
     setup_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
 )

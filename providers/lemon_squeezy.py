@@ -22,5 +22,6 @@ sender = kit.Sender(
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.meta.webhook_id + $.data.id + $.data.attributes.updated_at"),
     mode=kit.mode("$.meta.test_mode", live=(False,), absent="live"),
+    subject=kit.about(entity=("$.data.type", "$.data.id"), version="$.data.attributes.updated_at"),
     setup_url="https://app.lemonsqueezy.com/settings/webhooks",
 )

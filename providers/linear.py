@@ -52,5 +52,6 @@ sender = kit.Sender(
     tolerance=_time.tolerance,
     volatile=_VOLATILE,
     holds_repeats="a body names its webhook, and the moment at which what it is about was changed",
+    subject=kit.about(entity=("$.type", "$.data.id"), version="$.createdAt"),
     setup_url="https://linear.app/settings/api",
 )

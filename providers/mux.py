@@ -23,5 +23,6 @@ sender = kit.Sender(
     retry_horizon=kit.days(1),
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
+    subject=kit.about(entity=("$.object.type", "$.object.id"), version="$.created_at"),
     setup_url="https://dashboard.mux.com/settings/webhooks",
 )

@@ -52,5 +52,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.id"),
     volatile=_VOLATILE,
     max_body=1 << 20,  # it is parsed before it is known to be genuine
+    subject=kit.about(entity=("$.entity.type", "$.entity.id"), version="$.timestamp"),
     setup_url="https://www.notion.so/profile/integrations",
 )

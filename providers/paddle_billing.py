@@ -38,6 +38,7 @@ def configure(given: kit.Options) -> kit.Configured:
             retry_horizon=timedelta(days=3),
             identity=kit.told_apart_by("$.event_id"),
             volatile=("$.notification_id",),
+            subject=kit.about(entity=("$.data.id",), version="$.occurred_at"),
             setup_url="https://vendors.paddle.com/notifications-v2",
         ),
     )

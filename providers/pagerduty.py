@@ -23,5 +23,6 @@ sender = kit.Sender(
     retries_on=kit.FAILURES,
     disables_after="three events in a row that it had to drop: a day's pause",
     identity=kit.told_apart_by("$.event.id", new_on_retry=("header x-webhook-id",)),
+    subject=kit.about(entity=("$.event.data.type", "$.event.data.id"), version="$.event.occurred_at"),
     setup_url="https://developer.pagerduty.com/docs/webhooks/v3-overview/",
 )

@@ -92,5 +92,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.id"),
     tolerance=_TIME.tolerance,
     fetches=_FETCHES,
+    subject=kit.about(entity=("$.resource_type", "$.resource.id"), version="$.create_time"),
     setup_url="https://developer.paypal.com/dashboard/applications",
 )

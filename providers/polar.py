@@ -18,5 +18,6 @@ sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
     retry_horizon=kit.days(3),
+    subject=kit.about(entity=("$.data.id",), version="$.timestamp"),
     setup_url="https://polar.sh/docs/integrate/webhooks/endpoints",
 )

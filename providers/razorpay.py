@@ -24,5 +24,19 @@ sender = kit.Sender(
     retries_on=kit.UNSUCCESSFUL,
     disables_after="a day of failures",
     identity=kit.told_apart_by("header x-razorpay-event-id"),
+    subject=kit.about_each(
+        {
+            "payment.dispute.*": "$.payload.dispute",
+            "payment.*": "$.payload.payment",
+            "payment_link.*": "$.payload.payment_link",
+            "invoice.*": "$.payload.invoice",
+            "order.*": "$.payload.order",
+            "refund.*": "$.payload.refund",
+            "subscription.*": "$.payload.subscription",
+        },
+        id="$.entity.id",
+        version=kit.field("$.created_at"),
+        unit="s",
+    ),
     setup_url="https://dashboard.razorpay.com/app/webhooks",
 )

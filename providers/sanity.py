@@ -37,5 +37,6 @@ sender = kit.Sender(
         because="every delivery has the header; the page on signatures leaves it out",
     ),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
+    subject=kit.about(entity=("header sanity-dataset", "$._id"), version="$._updatedAt"),
     setup_url="https://www.sanity.io/manage",
 )

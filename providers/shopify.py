@@ -33,5 +33,6 @@ sender = kit.Sender(
     retries_on=kit.UNSUCCESSFUL,
     disables_after="eight retries of one delivery that failed: the subscription is removed",
     identity=kit.told_apart_by("header x-shopify-webhook-id", "header shopify-webhook-id"),
+    subject=kit.about(entity=("$.admin_graphql_api_id",), version="$.updated_at"),
     setup_url="https://shopify.dev/docs/apps/build/webhooks/subscribe",
 )

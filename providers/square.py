@@ -26,5 +26,6 @@ sender = kit.Sender(
         because="every event has an id; the body of the page on signatures is none",
         new_on_retry=("header square-retry-number",),
     ),
+    subject=kit.about(entity=("$.data.type", "$.data.id"), version="$.created_at"),
     setup_url="https://developer.squareup.com/apps",
 )

@@ -46,5 +46,6 @@ sender = kit.Sender(
     ),
     volatile=("$.pending_webhooks",),
     mode=kit.mode("$.livemode", live=(True,)),
+    subject=kit.about(entity=("$.data.object.object", "$.data.object.id"), version="$.created", unit="s"),
     setup_url="https://dashboard.stripe.com/webhooks",
 )

@@ -28,5 +28,8 @@ sender = kit.Sender(
     retry_horizon=kit.hours(1),
     identity=kit.told_apart_by("$.data.id"),
     volatile=_VOLATILE,
+    subject=kit.about(
+        entity=(kit.first("$.data.payload.id", "$.data.payload.call_leg_id"),), version="$.data.occurred_at"
+    ),
     setup_url="https://portal.telnyx.com",
 )

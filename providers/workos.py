@@ -36,5 +36,6 @@ sender = kit.Sender(
     id_is_signed=True,
     retry_horizon=kit.days(3),
     identity=kit.told_apart_by("$.id"),
+    subject=kit.about(entity=("$.data.id",), version="$.created_at"),
     setup_url="https://dashboard.workos.com/webhooks",
 )

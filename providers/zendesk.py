@@ -35,5 +35,6 @@ sender = kit.Sender(
     disables_after="70 % of failures, or a thousand, within five minutes: a pause",
     identity=kit.told_apart_by("$.id", "header x-zendesk-webhook-invocation-id"),
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
+    subject=kit.about(entity=("$.subject",), version="$.time"),
     setup_url="https://developer.zendesk.com/documentation/webhooks/",
 )

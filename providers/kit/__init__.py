@@ -58,6 +58,7 @@ from hookonce.providers.kit.events.fields import (
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.events.identity import told_apart_by
 from hookonce.providers.kit.events.split import cut
+from hookonce.providers.kit.events.subjects import about, about_each
 from hookonce.providers.kit.handshakes import (
     answer_head,
     authentic_body,

@@ -20,6 +20,7 @@ from typing import Final, Protocol, Unpack
 from hookonce.providers import Delivery, Event, Reason, Reply
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity
+from hookonce.providers.kit.events.subjects import About
 from hookonce.providers.kit.signing.verdict import Sign, SignOptions
 
 Verify = Callable[[Delivery, Sequence[str], datetime], None]
@@ -150,6 +151,8 @@ class Sender:
     parts: cuts a delivery whose parts are signed one by one into deliveries of one part each, in the order of `events`;
         a part that does not verify is refused by itself, and the others are taken in
     mode: "live" or "test", of a sender that tells which an event is (`kit.mode`); what a source's `accept` looks at
+    subject: the object that an event is about, and the version of it (`kit.about`, `kit.about_each`), of a sender for
+        which two states of one object were seen
     setup_url: the sender's page about its webhooks
 
     Raises: ValueError for a text where a tuple of texts belongs.
@@ -189,6 +192,7 @@ class Sender:
     decode: Callable[[Delivery, Sequence[str]], Delivery] | None = None
     parts: Callable[[Delivery], list[Delivery]] | None = None
     mode: Extractor | None = None
+    subject: About | None = None
     setup_url: str | None = None
 
     @property

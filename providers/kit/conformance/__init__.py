@@ -18,12 +18,14 @@ has nothing to say about.
 `unsigned_ids`: whether the event id is covered by what is signed
 `repeats`: whether what comes again with a signature is known for a repeat
 `probes`: who gets an answer to a probe
+`states`: whether two states of one object are about one entity, with rising versions
 `junk`: bytes that no sender sends
 """
 
 from hookonce.providers.kit.conformance import attacks, junk, probes, promises, unsigned_ids
 from hookonce.providers.kit.conformance.cases import Case as Case
 from hookonce.providers.kit.conformance.cases import cases as cases
+from hookonce.providers.kit.conformance.states import check_states as check_states
 
 CHECKS = (
     promises.check_genuine,
