@@ -17,8 +17,7 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA, libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_schema, ledger_url
 from hookonce.receiver.ledger.database import connections as ledger
-from hookonce.receiver.ledger.database import schema
-from hookonce.receiver.ledger.runs import ends_by_function
+from hookonce.receiver.ledger.database import functions, schema
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 _NOWHERE = {"ENGINE": "hookonce.django.nowhere", "NAME": "hookonce", "HOST": "nowhere"}
@@ -161,7 +160,7 @@ def _require_rights(called: str, driver: psycopg.Connection[Any], place: str) ->
 def _ends_by_functions(driver: psycopg.Connection[Any], place: str) -> bool:
     try:
         with driver.transaction():
-            return ends_by_function.are_needed(schema.cursor(driver, place))
+            return functions.are_needed(schema.cursor(driver, place))
     except psycopg.errors.InsufficientPrivilege:  # not even the schema is its to look into
         return False
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
-from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -38,11 +37,11 @@ from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, R
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
-from hookonce.receiver.ledger.database import schema, session_reset
+from hookonce.receiver.ledger.database import functions, schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
-from hookonce.receiver.ledger.runs import ends, ends_by_function
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Also, Ended
 
 log = logging.getLogger(__name__)
@@ -85,8 +84,8 @@ class DjangoTransactions:
         self._set_up: psycopg.Connection[Any] | None = None
         self._session_reset = session_reset.NOTHING
         self._factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
-        self.ends: ModuleType = ends
-        """The module whose statements mark and end runs with the rights that Django's role has."""
+        self.by_function = False
+        """Whether Django's role has no right on the ledger's tables, and ends runs by functions."""
 
     def begin(self, work: Work) -> None:  # noqa: ARG002  the port's
         """Begin, on our connection, what the body of an event is read in."""
@@ -157,7 +156,7 @@ class DjangoTransactions:
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
             with self.cursor(database) as cursor:
-                self.ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
+                self.by_function = functions.are_needed(cursor)
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
             self._factories = database.connection.row_factory, database.connection.cursor_factory
         # A handler before may have set others.
@@ -229,7 +228,7 @@ class _Opened:
             if isolation:
                 cursor.execute(set_isolation(isolation))
             marking.is_marked = True
-            marking.xact_id = self._owner.ends.mark(cursor, self._work.runs)
+            marking.xact_id = ends.mark(cursor, self._work.runs, by_function=self._owner.by_function)
 
     @contextmanager
     def lent(self) -> Iterator[BaseDatabaseWrapper]:
@@ -253,7 +252,7 @@ class _Opened:
         self.also, self._is_ending = ended.also, True
         self._has_prepared = self._owner.take_out(self._database)
         with self._owner.cursor(self._database) as cursor:
-            self._owner.ends.end_within(cursor, ended, self._work.marking.xact_id)
+            ends.end_within(cursor, ended, self._work.marking.xact_id, by_function=self._owner.by_function)
 
     @property
     def is_cut_off(self) -> bool:

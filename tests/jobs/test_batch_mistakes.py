@@ -13,7 +13,8 @@ from sqlalchemy import text
 from hookonce.jobs import claimer
 from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, failed_attempts, takeover
+from hookonce.receiver.ledger.database import functions
+from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, failed_attempts, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.jobs.test_batches import rob
@@ -47,11 +48,11 @@ def mixes_the_halves_with_all_others():
 
 
 def ends_without_the_token():
-    reword(ends, "AND q.token = %(token)s\n", "\n")
+    reword(functions, " AND q.token = %(token)s::uuid\n", "\n")
 
 
 def ends_those_that_are_left():
-    reword(ends, "LEFT JOIN gone", "JOIN gone")
+    reword(functions, "LEFT JOIN gone", "JOIN gone")
 
 
 def leaves_what_it_takes_due():
@@ -191,7 +192,14 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (ends, failed_attempts, batch_parts, claims, due_for_batch, batch_attempt.BatchWork):
+        for module in (
+            functions,
+            failed_attempts,
+            batch_parts,
+            claims,
+            due_for_batch,
+            batch_attempt.BatchWork,
+        ):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

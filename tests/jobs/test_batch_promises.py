@@ -11,7 +11,7 @@ from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.capacity import OneAtATime
-from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database import connections, functions
 from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, marks, takeover
 from hookonce.receiver.ledger.runs.decisions import Decision
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
@@ -190,11 +190,11 @@ def waits_for_rows_as_long_as_it_takes():
 
 
 def believes_in_any_transaction():
-    reword(ends, "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
+    reword(functions, "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
 
 
 def keeps_all_bodies():
-    reword(ends, "WHERE b.event", "WHERE false AND b.event")
+    reword(functions, "AND b.event", "AND false AND b.event")
 
 
 def leaves_the_breaker_as_it_is():
@@ -272,6 +272,7 @@ def planted(monkeypatch):
             batch_claims,
             claims,
             ends,
+            functions,
             marks,
             Plan,
             batch_attempt,

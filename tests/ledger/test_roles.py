@@ -35,8 +35,8 @@ INSERT INTO hookonce.claims (token, lease_until, events, places) VALUES (gen_ran
 """
 MARK = "SELECT hookonce.mark_run(%(event)s, %(n)s::smallint, %(token)s, 1)"
 END = """
-SELECT hookonce.end_run(%(event)s, %(n)s::smallint, %(token)s, %(xact_id)s, '1 ms'::interval, '{}', NULL, NULL,
-                        NULL, NULL)
+SELECT hookonce.end_runs(ARRAY[%(event)s]::bigint[], ARRAY[%(n)s]::smallint[], %(token)s, %(xact_id)s,
+                         '1 ms'::interval, '{"{}"}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')
 """
 OUTCOME = """
 INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) VALUES (1, 'h', 1, 'done', 1, now())
@@ -302,14 +302,17 @@ def test_functions_are_nobodys_who_was_not_given_them(given):
     assert rows == []
 
 
-@pytest.mark.parametrize("named", [{"token": uuid.uuid4()}, {"n": 1}, {"event": 0}, {"xact_id": "7"}])
+@pytest.mark.parametrize(
+    "named",
+    [{"token": uuid.uuid4()}, {"n": 1}, {"event": 0}, {"xact_id": "7"}, {"xact_id": None}],
+)
 def test_function_ends_no_run_but_the_one_under_its_token(given, named):
     row, token = claimed(given)
     with psycopg.connect(given.url(Task.DJANGO)) as connection:
         values = {"event": row, "n": 0, "token": token}
         (xact_id,) = connection.execute(MARK, values).fetchone()
 
-        with pytest.raises(psycopg.errors.DivisionByZero):
+        with pytest.raises(psycopg.errors.NotNullViolation):
             connection.execute(END, {**values, "xact_id": xact_id, **named})
 
     assert statuses(given) == {"evt_1": "running"}

@@ -108,7 +108,7 @@ FUNCTIONS: Mapping[Function, frozenset[Task]] = {
     functions.MAKE_PARTITION: frozenset({Task.RECEIVER, Task.WORKER, Task.DESK}),
     functions.DROP_PARTITION: frozenset({Task.WORKER, Task.DESK}),
     functions.MARK_RUN: frozenset({Task.DJANGO}),
-    functions.END_RUN: frozenset({Task.DJANGO}),
+    functions.END_RUNS: frozenset({Task.DJANGO}),
 }
 """Who needs which function."""
 

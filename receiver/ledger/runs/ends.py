@@ -16,8 +16,9 @@ from psycopg.errors import error_from_result
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
+from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database import plans, schema, session_reset
+from hookonce.receiver.ledger.database import functions, plans, schema, session_reset
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
     Statement,
@@ -37,8 +38,6 @@ class LeaseLost(claimed.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
-_NO_EVENT = "{}.runs.event"
-"""The column that an outcome without an event lacks."""
 Also = Callable[[psycopg.Connection], None]
 
 
@@ -79,74 +78,6 @@ class Ended(NamedTuple):
     also: Also | None = None
 
 
-def _ending(wanted: str, found: str, results: str, *others: str) -> str:
-    """Write the statement that ends rows of the queue as done: all of them, or none.
-
-    `found` says which these are, `wanted` how many, `results` what came of each. Each is ended only under our token,
-    and only in the transaction `xact_id` of this session. An outcome without an event is what is left of a row that is
-    not ours: it is refused (`_is_refused`), so that a COMMIT behind it in the pipeline does nothing. Advisory locks
-    that a handler has left in the session go with the row.
-    """
-    return f"""
-WITH gone AS (
-    DELETE FROM hookonce.queue q {found} AND q.token = %(token)s
-          AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
-    RETURNING q.event, q.n, q.handler, q.cycle, q.attempts, q.received_at, pg_advisory_unlock_all()
-){"".join(others)}
-INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
-                           key_id)
-SELECT gone.event, gone.handler, cycle, '{RunStatus.DONE}', attempts + 1, clock_timestamp() - %(took)s::interval,
-       clock_timestamp(), {results} FROM {wanted}
-"""  # noqa: S608  constants
-
-
-_ONE = (
-    "(VALUES (1)) AS one LEFT JOIN gone ON true",
-    "WHERE q.event = %(event)s AND q.n = %(n)s",
-    "%(result)s::text::json, %(sealed)s::bytea, %(key)s::text",
-)
-_END_ONE = _ending(*_ONE)
-_LOGGED = """, logged AS (
-    INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)
-    SELECT gone.event, handler, cycle, attempts + 1, received_at, {lines} FROM gone {of}
-)"""
-_END_LOGGED = _ending(*_ONE, _LOGGED.format(lines="%(logs)s::bytea, %(logs_key)s::text", of=""))
-# The first event's row has the lines, and comes first (`receiver.ledger.queries.event_details`).
-_MANY_LOGGED = _LOGGED.format(
-    lines="logs, logs_key",
-    of="""JOIN unnest(%(events)s::bigint[], %(places)s::smallint[], %(logs)s::bytea[], %(logs_keys)s::text[])
-    AS l (of_event, of_n, logs, logs_key) ON gone.event = of_event AND gone.n = of_n
-    WHERE logs IS NOT NULL ORDER BY gone.event""",
-)
-_MANY = (
-    """unnest(%(events)s::bigint[], %(places)s::smallint[], %(results)s::text[], %(sealed)s::bytea[], %(keys)s::text[])
-     AS t (event, n, result, sealed, key) LEFT JOIN gone ON gone.event = t.event AND gone.n = t.n""",
-    """USING unnest(%(events)s::bigint[], %(places)s::smallint[]) AS t (event, n)
-    WHERE q.event = t.event AND q.n = t.n""",
-    "t.result::json, t.sealed, t.key",
-)
-_END_MANY_WITHIN = _ending(*_MANY, _MANY_LOGGED)
-# With the batch's claim.
-_END_MANY = _ending(
-    *_MANY,
-    _MANY_LOGGED,
-    """, claim AS (
-    DELETE FROM hookonce.claims WHERE token = %(token)s
-)""",
-)
-
-# Of a source that keeps no bodies, with the end of the last run: what failed needs its body again. Ends of siblings
-# take turns, and each sees in its next statement what those before it have committed.
-_LOCK_EVENTS = "SELECT FROM hookonce.events WHERE id = ANY(%(unkept)s::bigint[]) ORDER BY id FOR UPDATE"
-_DROP_BODIES = f"""
-DELETE FROM hookonce.bodies b USING unnest(%(unkept)s::bigint[], %(times)s::timestamptz[]) AS t (event, received_at)
-WHERE b.event = t.event AND b.received_at = t.received_at
-      AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)
-      AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.event = t.event AND r.is_last
-                                                        AND r.status = '{RunStatus.DEAD}')
-"""  # noqa: S608  constants
-
-
 def end(  # noqa: PLR0913  the last five by keyword
     connection: psycopg.Connection[Any],
     ended: Ended,
@@ -167,7 +98,7 @@ def end(  # noqa: PLR0913  the last five by keyword
     Raises `LeaseLost` if the run is no longer ours, or the transaction not the one that was marked, and what has
     failed at the end of the transaction; the caller must roll back.
     """
-    statements = _statements(ended, xact_id, _END_MANY)
+    statements = _statements(ended, xact_id)
     sending = partial(_send, connection, runs=ended.runs, prepare=is_session_ours)
     first, asked_at = [*taking_out(connection)], None
     if asks_for_prepared:
@@ -205,20 +136,23 @@ def _send(  # noqa: PLR0913  the last four by keyword
 
 _COMMIT: Statement = ("COMMIT", {})
 _COMMIT_AND_CHAIN: Statement = ("COMMIT AND CHAIN", {})
+_LOCK_UNKEPT = f"SELECT {functions.LOCK_UNKEPT}"
 FORGET_NUMBERS: Statement = ("DISCARD SEQUENCES", {})
 """Of rows of ours: the next handler of the session sees none of them by `lastval()`."""
 
 
-def end_within(cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None) -> None:
+def end_within(
+    cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None, *, by_function: bool = False
+) -> None:
     """End an attempt as done in the transaction that a cursor is in, where another than hookonce is to commit it.
 
-    The claim of a batch is forgotten later. Raises `LeaseLost` as `end` does.
+    `by_function`: the cursor's role has no right on the ledger's tables. Raises `LeaseLost` as `end` does.
     """
     try:
-        for statement in _statements(ended, xact_id, _END_MANY_WITHIN):
+        for statement in _statements(ended, xact_id, by_function=by_function):
             cursor.execute(*statement)
     except psycopg.errors.NotNullViolation as error:
-        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
+        if error.pgresult is None or not _is_refused(error.pgresult, cursor):
             raise
         raise lost(ended.runs) from None
     reach(_point(ended))
@@ -246,20 +180,24 @@ def use_up(connection: psycopg.Connection[Any]) -> None:
         connection.is_used_up = True
 
 
-def _is_refused(result: PGresult, connection: psycopg.Connection[Any]) -> bool:
+def _is_refused(result: PGresult, sender: psycopg.Connection[Any] | psycopg.Cursor[Any]) -> bool:
     """Return whether the end of a run that is not ours has failed."""
+    if not failed_by(result, psycopg.errors.NotNullViolation):
+        return False
+    place = schema.of(sender) if isinstance(sender, psycopg.Connection) else schema.of_cursors(sender)
     fields = (DiagnosticField.SCHEMA_NAME, DiagnosticField.TABLE_NAME, DiagnosticField.COLUMN_NAME)
-    return failed_by(result, psycopg.errors.NotNullViolation) and _NO_EVENT.format(
-        schema.of(connection)
-    ) == ".".join((result.error_field(field) or b"").decode(errors="replace") for field in fields)
+    found = ".".join((result.error_field(field) or b"").decode(errors="replace") for field in fields)
+    return found == functions.NO_EVENT.replace(USUAL_SCHEMA, place, 1)
 
 
-def mark(cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun]) -> str:
+def mark(cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun], *, by_function: bool = False) -> str:
     """Mark an attempt in its handler's transaction; return the `xact_id` that its end is to be given.
 
     Raises `LeaseLost` if a run is no longer ours.
     """
-    if (xact_id := marks.insert(cursor, Marked.of(runs))) is None:
+    marked = Marked.of(runs)
+    xact_id = marks.insert_by_function(cursor, marked) if by_function else marks.insert(cursor, marked)
+    if xact_id is None:
         raise lost(runs, "this transaction may write nothing more")
     return xact_id
 
@@ -277,21 +215,33 @@ def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled
     )
 
 
-def _statements(ended: Ended, xact_id: str | None, many: str) -> list[Statement]:
-    """Return the statements that end an attempt, with their values; `many` ends a batch."""
+def _statements(ended: Ended, xact_id: str | None, *, by_function: bool = False) -> list[Statement]:
+    """Return the statements that end an attempt, with their values."""
     runs = ended.runs
-    ending = (many, _values_of_many(ended, xact_id)) if len(runs) > 1 else _end_of_one(ended, xact_id)
-    statements = _with_bodies(runs, ending)
-    if xact_id is not None:
-        statements.append(marks.deletion(Marked.of(runs)))
-    if any(result.logs is not None for result in ended.results):
+    has_logs = any(result.logs is not None for result in ended.results)
+    marked = Marked.of(runs)
+    statements: list[Statement]
+    if by_function:
+        statements = [(functions.CALL_END, _values_of_many(ended, xact_id))]
+    elif len(runs) == 1 and not has_logs:
+        statements = [(functions.END_ONE, _values_of_one(ended, xact_id))]
+    else:
+        values = _values_of_many(ended, xact_id)
+        statements = [(functions.LOG, values)] if has_logs else []
+        statements.append((functions.END_MANY, values))
+    if not by_function:
+        if not all(run.event.keep_body for run in runs):
+            statements = [(_LOCK_UNKEPT, marked.values), *statements, (functions.DROP_UNKEPT, marked.values)]
+        if xact_id is not None:
+            statements.append(marks.deletion(marked))
+    if has_logs:
         statements.append(FORGET_NUMBERS)
     return statements
 
 
-def _end_of_one(ended: Ended, xact_id: str | None) -> Statement:
+def _values_of_one(ended: Ended, xact_id: str | None) -> dict[str, object]:
     (run,), (result,) = ended.runs, ended.results
-    values = {
+    return {
         "event": run.event.id,
         "n": run.n,
         "token": run.token,
@@ -301,9 +251,6 @@ def _end_of_one(ended: Ended, xact_id: str | None) -> Statement:
         "took": ended.took,
         "xact_id": xact_id,
     }
-    if result.logs is None:
-        return _END_ONE, values
-    return _END_LOGGED, values | {"logs": result.logs, "logs_key": result.logs_key}
 
 
 def _values_of_many(ended: Ended, xact_id: str | None) -> dict[str, object]:
@@ -311,21 +258,12 @@ def _values_of_many(ended: Ended, xact_id: str | None) -> dict[str, object]:
         **Marked.of(ended.runs).values,
         "results": [_json(each.result) for each in ended.results],
         "sealed": [each.sealed_result for each in ended.results],
-        "keys": [each.key_id for each in ended.results],
+        "keys": [None if each.sealed_result is None else each.key_id for each in ended.results],
         "logs": [each.logs for each in ended.results],
         "logs_keys": [each.logs_key for each in ended.results],
         "took": ended.took,
         "xact_id": xact_id,
     }
-
-
-def _with_bodies(runs: Sequence[ClaimedRun], ending: Statement) -> list[Statement]:
-    """Return what ends runs, with what drops the bodies that are not to be kept."""
-    if all(run.event.keep_body for run in runs):
-        return [ending]
-    unkept = sorted((run.event.id, run.event.received_at) for run in runs if not run.event.keep_body)
-    values = {"unkept": [event for event, _ in unkept], "times": [at for _, at in unkept]}
-    return [(_LOCK_EVENTS, values), ending, (_DROP_BODIES, values)]
 
 
 def _json(result: Any) -> str | None:  # noqa: ANN401  whatever the handler returned

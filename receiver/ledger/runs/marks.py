@@ -25,6 +25,7 @@ from uuid import UUID
 
 import psycopg
 
+from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
@@ -57,9 +58,6 @@ WITH ours AS MATERIALIZED (
     INSERT INTO hookonce.marks (event, n, token) SELECT event, n, token FROM ours ON CONFLICT DO NOTHING
 )
 SELECT count(*), pg_current_xact_id()::text, (SELECT pg_advisory_xact_lock_shared(%(key)s)) FROM ours
-"""  # noqa: S608  constants
-_DELETE_TOGETHER = f"""
-DELETE FROM hookonce.marks m USING {_ROWS} WHERE m.event = t.event AND m.n = t.n AND m.token = %(token)s
 """  # noqa: S608  constants
 _DELETE_ONE = "DELETE FROM hookonce.marks WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
 _LOCK = f"""
@@ -127,10 +125,21 @@ def insert(cursor: psycopg.Cursor[Any], marked: Marked) -> str | None:
     return row[1] if row and row[0] == len(marked.rows) else None
 
 
+def insert_by_function(cursor: psycopg.Cursor[Any], marked: Marked) -> str | None:
+    """Do as `insert` does where the cursor's role has no right on the ledger's tables."""
+    values = {"token": marked.token, "lock": marked.key}
+    rows = [
+        cursor.execute(functions.CALL_MARK, values | {"event": event, "n": n}).fetchone()
+        for event, n in marked.rows
+    ]
+    found = [row and row[0] for row in rows]
+    return None if None in found else str(found[0])
+
+
 def deletion(marked: Marked) -> tuple[str, dict[str, Any]]:
     """Return what deletes the mark of an attempt, in the transaction that ends it: a statement and its values."""
     if marked.is_batch:
-        return _DELETE_TOGETHER, marked.values
+        return functions.DELETE_MARKS, marked.values
     ((event, n),) = marked.rows
     return _DELETE_ONE, {"event": event, "n": n, "token": marked.token}
 

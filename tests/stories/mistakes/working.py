@@ -10,7 +10,7 @@ from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.transaction_guard import GivenCursor, TransactionGuard
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database import engines
+from hookonce.receiver.ledger.database import engines, functions
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, marks, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import replace, reword
@@ -72,11 +72,11 @@ def marks_after_the_statement():
 
 
 def finishes_without_the_token():
-    reword(ends, "AND q.token = %(token)s\n", "\n")
+    reword(functions, " AND q.token = %(token)s::uuid\n", "\n")
 
 
 def finishes_what_is_not_its_own_any_more():
-    reword(ends, "LEFT JOIN gone", "JOIN gone")
+    reword(functions, "LEFT JOIN gone", "JOIN gone")
 
 
 def fails_without_the_token():
