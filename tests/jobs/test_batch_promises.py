@@ -1,65 +1,31 @@
 """What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
 
-import threading
 from datetime import timedelta
 from itertools import takewhile
 
-import psycopg
 import pytest
 
 from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.capacity import OneAtATime
-from hookonce.receiver.ledger.database import connections, functions
-from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, marks, takeover
+from hookonce.receiver.ledger.database import functions
+from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, leases, takeover
 from hookonce.receiver.ledger.runs.decisions import Decision
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
 from tests.support.claiming import claim_batch, lapse
-from tests.support.rewording import statement
-from tests.support.waiting import until
 
 HOUR = timedelta(hours=1)
-IS_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-def is_ended_while_another_takes_it_over(inbox):
-    """Each has locked what the other waits for: the end goes on, and the other comes to nothing."""
-    found = []
-
-    def take_over():
-        with connections.connect(inbox.settings.database_url) as other:
-            execute, locks = other.execute, statement(takeover, "FOR UPDATE SKIP LOCKED")
-
-            def wait_with_the_claim_locked(query, *values, **options):
-                cursor = execute(query, *values, **options)
-                if query == locks and not holding.is_set():
-                    holding.set()
-                    until(lambda: inbox.rows(IS_WAITING))
-                return cursor
-
-            other.execute = wait_with_the_claim_locked
-            try:
-                found.append(takeover.take_over(other))
-            except psycopg.Error as error:
-                found.append(error)
-
-    def handler(events, tx):
-        sizes.append(len(events))
-        write(events, tx)
-        if len(sizes) == 1:
-            lapse(inbox.connection)
-            thread.start()
-            assert holding.wait(10)
-
-    holding, thread, sizes = threading.Event(), threading.Thread(target=take_over), []
-    on_batches(inbox, handler, timeout=timedelta(seconds=30))
+def leaves_no_claim_behind(inbox):
+    """Its claim is forgotten when its worker claims again."""
+    on_batches(inbox, Batches().handler)
     inbox.deliver(*names(4))
     work_to_the_end(inbox)
-    thread.join()
-    assert (found, sizes) == ([0], [4])
-    assert {run[2:] for run in inbox.runs()} == {("done", 1)}
+    assert {run[2] for run in inbox.runs()} == {"done"}
+    assert inbox.rows("SELECT count(*) FROM hookonce.claims") == [(0,)]
 
 
 def is_not_done_in_another_transaction(inbox):
@@ -185,8 +151,8 @@ def forgets_what_nobody_comes_for(inbox):
     assert {run[2] for run in inbox.runs()} == {"done"}
 
 
-def waits_for_rows_as_long_as_it_takes():
-    replace(marks, "WAIT_SHORTLY", "SET LOCAL lock_timeout = 0")
+def forgets_no_claim():
+    replace(leases, "forget", lambda *_: None)
 
 
 def believes_in_any_transaction():
@@ -244,7 +210,7 @@ def never_forgets():
 
 
 PLANTED = [
-    (waits_for_rows_as_long_as_it_takes, is_ended_while_another_takes_it_over),
+    (forgets_no_claim, leaves_no_claim_behind),
     (believes_in_any_transaction, is_not_done_in_another_transaction),
     (keeps_all_bodies, keeps_no_body_of_a_source_that_wants_none),
     (leaves_the_breaker_as_it_is, closes_its_breaker_when_it_succeeds),
@@ -273,7 +239,7 @@ def planted(monkeypatch):
             claims,
             ends,
             functions,
-            marks,
+            leases,
             Plan,
             batch_attempt,
             batch_attempt.BatchWork,
