@@ -241,10 +241,11 @@ class AttemptConnection:
     def end(self, ended: Ended, marking: Marking, commit: Commit = USUAL) -> None:
         """End an attempt as done, and commit. Raises `LeaseLost`, `CutOff`, and what has failed in it.
 
-        No transaction is begun with it if this one was changed by its handler.
+        No transaction is begun with it if this one was changed by its handler, or goes through a pooler.
         """
         driver = self.begun
-        chain = commit.begins_next and not self.is_transaction_changed
+        is_pooled = driver.prepare_threshold is None
+        chain = commit.begins_next and not (self.is_transaction_changed or is_pooled)
         self.is_transaction_changed = False
         try:
             ends.end(

@@ -37,7 +37,7 @@ from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, R
 from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
-from hookonce.receiver.ledger.database import functions, schema, session_reset
+from hookonce.receiver.ledger.database import functions, pinned, schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
@@ -55,6 +55,10 @@ MUST_ROLL_BACK = (
 
 # As for connections of ours (`receiver.ledger.database.engines`): a backend whose worker is gone lets go of its locks.
 _SET_UP = "SET client_connection_check_interval = 500; SET idle_in_transaction_session_timeout = '2h'"
+# The zone is what Django's TIME_ZONE says.
+_PINNED = {name: value for name, value in pinned.SETTINGS.items() if name != "timezone"}
+_PIN = pinned.statement(_PINNED)
+_PIN_SESSION = pinned.statement(_PINNED, is_local=False)
 
 
 class DjangoTransactions:
@@ -152,9 +156,10 @@ class DjangoTransactions:
         if database.connection is not self._set_up:
             self._set_up = database.connection
             hear_crashes(database.connection)
-            if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
+            if not _is_pooled(database):
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
+                    cursor.execute(_PIN_SESSION)
             with self.cursor(database) as cursor:
                 self.by_function = functions.are_needed(cursor)
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
@@ -205,6 +210,11 @@ class DjangoTransactions:
             return asked.execute(session_reset.IS_ANYTHING_PREPARED).fetchone() == (True,)
 
 
+def _is_pooled(database: BaseDatabaseWrapper) -> bool:
+    """Return whether a pooler is in between, to go by what Django is told for one."""
+    return bool(database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"))
+
+
 class _Opened:
     """One transaction of Django's."""
 
@@ -224,9 +234,14 @@ class _Opened:
     def begin(self) -> None:
         """Begin the transaction on the server, with the level that was declared, and mark it."""
         marking, isolation = self._work.marking, self._work.handler.isolation
+        is_pooled = _is_pooled(self._database)
+        if is_pooled and self._driver.isolation_level is None:
+            isolation = isolation or "read committed"
         with self._owner.cursor(self._database) as cursor:
             if isolation:
                 cursor.execute(set_isolation(isolation))
+            if is_pooled:
+                cursor.execute(_PIN)
             marking.is_marked = True
             marking.xact_id = ends.mark(cursor, self._work.runs, by_function=self._owner.by_function)
 

@@ -1,5 +1,6 @@
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from hookonce.receiver.cli.doctor import handlers as doctor_handlers
@@ -183,14 +184,23 @@ def test_doctor_asks_for_no_secret_where_a_set_of_keys_is_fetched(hookonce, inbo
 
 
 @pytest.mark.usefixtures("inbox", "rings")
-@pytest.mark.parametrize(("zone", "level"), [("UTC", "ok"), ("Etc/UTC", "ok"), ("America/New_York", "warn")])
-def test_doctor_looks_at_the_time_zone_that_a_pooler_leaves(hookonce, monkeypatch, database_url, zone, level):
-    separator = "&" if "?" in database_url else "?"
-    monkeypatch.setenv(
-        "DATABASE_URL", f"{database_url}{separator}pgbouncer=true&options=-c%20timezone%3D{zone}"
-    )
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("temp_file_limit", "1MB"),
+        ("default_transaction_read_only", "on"),
+        ("synchronous_commit", "off"),
+        ("session_replication_role", "replica"),
+    ],
+)
+def test_doctor_names_a_setting_that_nothing_can_pin(hookonce, database_url, setting, value):
+    assert levels(hookonce("doctor", "--json"))["settings"] == "ok"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET {setting} = '{value}'")
 
-    assert levels(hookonce("doctor", "--json"))["time zone"] == level
+    found = {each["check"]: each for each in hookonce("doctor", "--json").documents}["settings"]
+
+    assert (found["level"], f"{setting} is {value}" in found["text"]) == ("warn", True), found
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,16 @@ OLDEST_POSTGRESQL = 140000
 OLDEST_REDIS = (7, 0)
 MAX_CLOCK_SKEW = timedelta(seconds=2)
 MAX_BACKLOG_AGE = timedelta(minutes=1)
-UTC_NAMES = frozenset({"UTC", "UCT", "GMT", "Zulu", "Universal"})
+_UNPINNED: Mapping[str, tuple[frozenset[str], str]] = {
+    "default_transaction_read_only": (frozenset({"on"}), "so no delivery can be stored, and each gets 503"),
+    "synchronous_commit": (frozenset({"off"}), "so a crash of the server loses deliveries that got 200"),
+    "session_replication_role": (
+        frozenset({"replica"}),
+        "so no foreign key holds, and no trigger of a handler's",
+    ),
+}
+"""Settings that are somebody's decision, or a superuser's alone: the values that do harm, and what harm."""
+_LIMITED = "so a search, a list or a handler that sorts much fails"
 MIN_DAYS_AHEAD = 3
 MANY_EVENTS = 1_000_000
 _LOG = """
@@ -45,7 +54,7 @@ class Finding(NamedTuple):
 
 
 def postgresql(url: str) -> Iterator[Finding]:
-    """Check the database at `url`: version, schema, partitions, backlog, clock, time zone, log."""
+    """Check the database at `url`: version, schema, partitions, backlog, clock, settings, log."""
     if not url:
         yield Finding(
             "fail", "postgresql", "no address; set DATABASE_URL, or start `hookonce dev` in this directory"
@@ -55,7 +64,7 @@ def postgresql(url: str) -> Iterator[Finding]:
         with connections.connect(url) as connection:
             yield _version(connection)
             yield from _clock(connection)
-            yield _time_zone(connection)
+            yield _settings(connection)
             health.require_schema(url)
             yield Finding("ok", "schema", "up to date")
             yield _place(connection)
@@ -130,17 +139,22 @@ def _clock(connection: psycopg.Connection) -> Iterator[Finding]:
         )
 
 
-def _time_zone(connection: psycopg.Connection) -> Finding:
-    """Look at the zone that times are read in; ours is UTC, unless a pooler keeps us from setting it."""
-    zone = connection.info.parameter_status("TimeZone") or "unknown"
-    if zone.removeprefix("Etc/") in UTC_NAMES:
-        return Finding("ok", "time zone", f"sessions are in {zone}")
-    return Finding(
-        "warn",
-        "time zone",
-        f"sessions are in {zone}, where the first or last year of what a sender sent may be unreadable; "
-        "add SET timezone = UTC to connect_query of the pooler (docs/explanation/scaling.md)",
-    )
+def _settings(connection: psycopg.Connection) -> Finding:
+    """Look at the settings that the role, the database or the server gives a session, and that nothing here can pin."""
+    found = [(name, connection.execute(f"SHOW {name}".encode()).fetchone()) for name in _UNPINNED]
+    odd = [
+        f"{name} is {row[0]}, {_UNPINNED[name][1]}"
+        for name, row in found
+        if row and row[0] in _UNPINNED[name][0]
+    ]
+    limit = connection.execute("SHOW temp_file_limit").fetchone() or ("-1",)
+    if limit[0] != "-1":
+        odd.append(f"temp_file_limit is {limit[0]}, {_LIMITED}")
+    if odd:
+        return Finding(
+            "warn", "settings", f"{'; '.join(odd)}; ALTER ROLE {connection.info.user} RESET what it is given"
+        )
+    return Finding("ok", "settings", "the role has none that changes what is kept")
 
 
 def _search_path(connection: psycopg.Connection, schema: str) -> Finding:

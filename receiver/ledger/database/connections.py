@@ -5,6 +5,7 @@ for handlers, are `receiver.ledger.database.engines`'.
 
 A URL that ends in `?pgbouncer=true` leads through a pooler that gives every transaction another connection: then
 nothing is prepared and no session is changed, and the timeouts are the pooler's to set (docs/explanation/scaling.md).
+The settings that we rely on are ours in both cases (`receiver.ledger.database.pinned`).
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
-from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database import pinned, schema
 
 LOCK_TIMEOUT = timedelta(milliseconds=700)
 STATEMENT_TIMEOUT = timedelta(seconds=1.5)
@@ -24,7 +25,6 @@ CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
 _PLANNED_ONCE = (
     " -c plan_cache_mode=force_generic_plan -c enable_seqscan=off"  # why: receiver.ledger.database.plans
 )
-_OURS = r"-c timezone=UTC -c default_transaction_isolation=read\ committed"  # whatever the server's own defaults are
 _DATABASE_IDENTITY = """
 SELECT control.system_identifier::text || '-' || database.oid || '-'
        || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
@@ -70,7 +70,7 @@ def connect(
         f"{_PLANNED_ONCE if is_planned_once else ''}"
     )
     try:
-        connection = psycopg.connect(
+        connection = pinned.PinnedConnection.connect(
             libpq_url(url),
             autocommit=True,
             connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
@@ -80,8 +80,15 @@ def connect(
         )
     except psycopg.OperationalError as error:
         raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
-    schema.use(connection, schema_of(url))
+    use(connection, url)
     return connection
+
+
+def use(connection: psycopg.Connection[Any], url: str) -> None:
+    """Have the statements of a connection to `url` name the ledger's schema, under the settings that they rely on."""
+    schema.use(connection, schema_of(url))
+    if is_pooled(url):
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
 
 
 def is_stale(connection: psycopg.Connection[Any]) -> bool:
@@ -100,10 +107,11 @@ def is_stale(connection: psycopg.Connection[Any]) -> bool:
 
 def session(url: str, ours: str = "") -> dict[str, Any]:
     """Add our session settings to those of the URL (a search path, a hosted service's endpoint)."""
+    encoding = {"client_encoding": pinned.SETTINGS["client_encoding"]}
     if is_pooled(url):
-        return {"prepare_threshold": None}
+        return {"prepare_threshold": None, **encoding}
     theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
-    return {"options": f"{theirs} {ours} {_OURS}".strip()}
+    return {"options": f"{theirs} {ours} {pinned.OPTIONS}".strip(), **encoding}
 
 
 def place_of(connection: psycopg.Connection) -> Place | None:

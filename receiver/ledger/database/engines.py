@@ -10,9 +10,8 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DisconnectionError
 
-from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
-from hookonce.receiver.ledger.database import schema
-from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session
+from hookonce.receiver.config.server_urls import libpq_url
+from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session, use
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 
@@ -32,11 +31,7 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
         connection = PreparingConnection.connect(
             dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
-        schema.use(connection, schema_of(url))
-        if is_pooled(
-            url
-        ):  # no session of ours says it there; what a lock was waited for is seen by the next statement
-            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        use(connection, url)
         return connection
 
     made = create_engine("postgresql+psycopg://", creator=opened, **options)
@@ -51,8 +46,9 @@ def _keep_settings(connection: PreparingConnection, *_: object) -> None:
     Such a listener is called before this one, and may have begun a transaction by what it sent.
     """
     connection.commit()
+    connection.autocommit = True
     connection.reset = SessionReset.of(connection, has_settings=True)
-    connection.rollback()
+    connection.autocommit = False
 
 
 def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:

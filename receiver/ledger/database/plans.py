@@ -16,6 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from hookonce.receiver.ledger.database.pinned import PIN
+
 
 def _set(settings: Mapping[str, str]) -> str:
     return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
@@ -53,6 +55,8 @@ def claiming(connection: psycopg.Connection[Any]) -> Iterator[None]:
     try:
         with connection.pipeline():
             connection.execute(BEGIN, prepare=True)
+            if connection.prepare_threshold is None:
+                connection.execute(PIN)
             connection.execute(_FOR_CLAIM, prepare=True)
             yield
             connection.execute("COMMIT", prepare=True)

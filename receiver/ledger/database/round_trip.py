@@ -22,6 +22,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
 from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.pinned import PIN, PinnedConnection
 from hookonce.receiver.ledger.database.plans import BEGIN
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 
@@ -53,7 +54,7 @@ def is_crash_of_others(connection: psycopg.Connection[Any]) -> bool:
     return "ended_by_crash" in connection.__dict__
 
 
-class PreparingConnection(psycopg.Connection[Any]):
+class PreparingConnection(PinnedConnection):
     """A connection that remembers what `round_trip` has prepared on it.
 
     psycopg deallocates all that is prepared in the session after a rollback, a DROP or an ALTER, ours included.
@@ -96,12 +97,13 @@ def round_trip(
     place, encoding = schema.of(connection), encoding_of(connection)
     wanted = [_wanted(place, encoding, *statement) for statement in statements]
     pgconn = connection.pgconn
-    begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
+    is_idle = pgconn.transaction_status == TransactionStatus.IDLE
+    begin = _begin(connection) if is_idle and not connection.autocommit else ()
     with connection.lock:
         pgconn.enter_pipeline_mode()
         try:
-            if begins:
-                pgconn.send_query_params(BEGIN.encode(), None)
+            for text in begin:
+                pgconn.send_query_params(text, None)
             _send(pgconn, [*((text, None) for text in first), *wanted], preparing, new)
             pgconn.pipeline_sync()
             if pgconn.flush():
@@ -115,9 +117,14 @@ def round_trip(
         results = [
             result for result in results if result.status != ExecStatus.COMMAND_OK or result.command_status
         ]
-    if begins:
+    for _ in begin:
         require(results.pop(0))
     return results
+
+
+def _begin(connection: psycopg.Connection[Any]) -> Sequence[bytes]:
+    """Return what begins a transaction."""
+    return (BEGIN.encode(), PIN.encode()) if connection.prepare_threshold is None else (BEGIN.encode(),)
 
 
 def _of_prepared(connection: psycopg.Connection[Any]) -> PreparingConnection | None:

@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from psycopg import Connection, Cursor, sql
+from psycopg import Connection, Cursor, Error, sql
+from psycopg.pq import TransactionStatus
 
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database.adapters import ADAPTERS
@@ -30,9 +31,29 @@ class LedgerCursor(Cursor[Any]):
         self._adapters = ADAPTERS
 
 
+class _PooledCursor(LedgerCursor):
+    """A cursor through a pooler, whose statement is a transaction that begins as any of ours does."""
+
+    def execute(self, query: Any, *args: Any, **options: Any) -> "_PooledCursor":  # noqa: ANN401  psycopg's
+        connection = self._conn
+        pgconn = connection.pgconn
+        if pgconn.transaction_status != TransactionStatus.IDLE or pgconn.pipeline_status:
+            super().execute(query, *args, **options)
+            return self
+        try:
+            with connection.pipeline(), connection.transaction():
+                super().execute(query, *args, **options)
+        except Error:
+            if not connection.closed:
+                connection.rollback()
+            raise
+        return self
+
+
 def use(connection: "Connection[Any]", schema: str) -> None:
     """Have every statement that a connection sends from now on be one of ours, and name `schema`."""
-    connection.cursor_factory = _cursor_class(schema)
+    kind = _PooledCursor if connection.prepare_threshold is None and connection.autocommit else LedgerCursor
+    connection.cursor_factory = _cursor_class(schema, kind)
 
 
 def cursor(connection: "Connection[Any]", schema: str = USUAL_SCHEMA) -> "Cursor[Any]":
@@ -51,12 +72,12 @@ def of_cursors(kind: object) -> str:
 
 
 @lru_cache(maxsize=16)
-def _cursor_class(schema: str) -> type[LedgerCursor]:
-    """Return the class of cursors that put a schema's name in."""
+def _cursor_class(schema: str, kind: type[LedgerCursor] = LedgerCursor) -> type[LedgerCursor]:
+    """Return the class of cursors of a kind that put a schema's name in."""
     if schema == USUAL_SCHEMA:
-        return LedgerCursor
+        return kind
 
-    class SchemaCursor(LedgerCursor):
+    class SchemaCursor(kind):  # type: ignore[misc,valid-type]
         schema_name = schema
 
         def execute(self, query: Any, *args: Any, **options: Any) -> "SchemaCursor":  # noqa: ANN401  psycopg's

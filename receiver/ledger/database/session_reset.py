@@ -16,6 +16,7 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL
 
 from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.pinned import PIN
 
 # First what waits for the end of the transaction, which is the handler's still, with its role and its settings.
 _RESET = (
@@ -53,11 +54,14 @@ class SessionReset(NamedTuple):
     def of(cls, connection: psycopg.Connection[Any], *, has_settings: bool) -> "SessionReset":
         """Return what puts a session back, as it is before any handler has it.
 
-        `has_settings`: it may have been given some by statements, which RESET does not know; they are looked up (1 ms).
+        `has_settings`: it may have been given some by statements, which RESET does not know; they are looked up (1 ms),
+        in no transaction, which has settings of its own.
         """
         if not has_settings:
             return cls()
-        prepared = [_DEALLOCATE] if connection.prepare_threshold is None else []
+        is_pooled = connection.prepare_threshold is None
+        prepared = [_DEALLOCATE] if is_pooled else []
+        pinned = [PIN] if is_pooled else []
         cursor = schema.cursor(connection)
         cursor.row_factory = tuple_row
         found = cursor.execute(_SET).fetchall()
@@ -66,7 +70,7 @@ class SessionReset(NamedTuple):
             for name, setting in found
         ]
         restored = [f"SELECT {', '.join(calls)}"] if calls else []
-        return cls(tuple(statement.encode() for statement in (*_RESET, *prepared, *restored)))
+        return cls(tuple(statement.encode() for statement in (*_RESET, *prepared, *restored, *pinned)))
 
 
 NOTHING = SessionReset(())

@@ -18,6 +18,8 @@ async def fetched(
     psycopg says in what it makes of a statement for what it would wait; its own cursors, of threads and of loops, are
     no more than two ways to do so.
     """
+    if connection.prepare_threshold is None:  # a pooler's: it takes a transaction of several statements
+        return await waits.ask_server(lambda: connection.execute(statement, parameters).fetchall())
     cursor = connection.cursor()
     # No public part of psycopg starts a statement without waiting; `tests/ledger/test_statements.py` notices a change.
     query = schema.named(statement, schema.of(connection))

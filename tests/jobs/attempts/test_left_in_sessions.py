@@ -6,6 +6,7 @@ Each event of a test looks at its session, and leaves something there in one way
 import contextlib
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
@@ -13,7 +14,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
-from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.django_project import entry, lead
@@ -294,7 +295,7 @@ def test_handler_leaves_nothing_to_anybody_behind_a_pooler(handlers, data_direct
     with pooled(handlers, data_directory, size) as url:
         assert offenders(handlers, worker, IN_ALL_WAYS) == {}
 
-        with connections.connect(url) as stranger:
+        with psycopg.connect(libpq_url(url), autocommit=True, prepare_threshold=None) as stranger:
             row = stranger.execute(STATE)
             names = [column.name for column in row.description]
             handlers.look(STRANGER, zip(names, row.fetchone(), strict=True))
