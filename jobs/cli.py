@@ -98,37 +98,40 @@ def worker(  # noqa: PLR0913  an option each
     """
     if check is not None:
         check_handlers(check)
-    settings = ready()
     if alone or suspects:
+        settings = ready()
         keep_lines(settings)
-    at_once = concurrency or settings.concurrency
-    if suspects:
-        work_on_suspects(SingleSlot(*configured()), place, parent)
-        return
-    if alone:
+        if suspects:
+            work_on_suspects(SingleSlot(*configured()), place, parent)
+            return
+        at_once = concurrency or settings.concurrency
         work_alone(claimer_of(*configured(), at_once, place, itself=_WORKER), settings, place)
         return
+    logs.configure()
     if reloading:
         with _directory() as directory:
             sys.exit(supervise_reloading(Path(directory, "1") if directory else None))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until there is something to stop
-    if status := ForkedProcess(partial(begin, partial(_check, processes, at_once))).wait():
+    if status := ForkedProcess(partial(begin, partial(_check, processes, concurrency))).wait():
         sys.exit(status)
     sweeping = Child("sweep", run=partial(begin, sweep_forever))
-    sys.exit(supervise(settings, partial(_forked, at_once), sweeping, processes))
+    sys.exit(supervise(partial(_forked, concurrency), sweeping, processes))
 
 
-def _check(processes: int, concurrency: int, settings: Settings) -> None:
-    """Import the user's handlers, which the supervisor must not, and say what this worker is."""
-    introduce_worker(settings, handlers_here(settings), processes, concurrency)
+def _check(processes: int, concurrency: int | None, settings: Settings) -> None:
+    """Import the user's handlers and providers, which the supervisor must not, and say what this worker is."""
+    _require_schema(settings)
+    _warn_of_rights(settings.database_url)
+    introduce_worker(settings, handlers_here(settings), processes, concurrency or settings.concurrency)
 
 
-def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> Child:
+def _forked(concurrency: int | None, name: str, place: Path | None, on_end: OnEnd) -> Child:
     """Return a worker that is forked off its supervisor."""
 
     def act(settings: Settings) -> None:
         keep_lines(settings)
-        claimer = claimer_of(settings, handlers_of(settings), concurrency, place, itself=_WORKER)
+        at_once = concurrency or settings.concurrency
+        claimer = claimer_of(settings, handlers_of(settings), at_once, place, itself=_WORKER)
         work_alone(claimer, settings, place)
 
     return Child(name, run=partial(begin, act), on_end=on_end)
@@ -186,10 +189,11 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
     else:
         if modules:
             warn_of_none(registry, " or ".join(modules))
+        _warn_of_rights(settings.database_url)
         introduce_worker(settings, registry, processes, at_once)
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
         sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
-        sys.exit(supervise(settings, started, sweeping, processes))
+        sys.exit(supervise(started, sweeping, processes))
 
 
 def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:
@@ -213,12 +217,11 @@ def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None
     claimer.flush()
 
 
-def supervise(settings: Settings, worker: MakeWorker, sweeping: Child, processes: int) -> int:
+def supervise(worker: MakeWorker, sweeping: Child, processes: int) -> int:
     """Run so many workers and a sweep until stopped; return the exit code.
 
     Each worker is given a place of its own where it writes which claims it holds, and this process how it has ended.
     """
-    _warn_of_rights(settings.database_url)
     with _directory() as directory:
         places = [Path(directory, str(n + 1)) if directory else None for n in range(processes)]
         ended = [LastClaims(place).ended if place else None for place in places]
@@ -260,10 +263,15 @@ def ready(*, may_wait: bool = True) -> Settings:
     logs.configure()
     settings = load_settings(need_secrets=False)
     require_servers(settings)
+    _require_schema(settings, may_wait=may_wait)
+    return settings
+
+
+def _require_schema(settings: Settings, *, may_wait: bool = True) -> None:
+    """Raise `SchemaBehind` where the schema is not right; a database that is away may be waited for."""
     try:
         health.require_schema(settings.database_url)
     except LedgerUnavailable:
         if not may_wait:
             raise
         click.echo(f"hookonce[{os.getpid()}]: the database does not answer yet", err=True)
-    return settings

@@ -1,5 +1,5 @@
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -26,7 +26,7 @@ DONE = AttemptResult(RunStatus.DONE)
 DEAD = AttemptResult(RunStatus.DEAD, error="no")
 FAILED = AttemptResult(RunStatus.WAITING, error="not yet")
 TABLES = "hookonce.events, hookonce.bodies, hookonce.queue, hookonce.runs, hookonce.claims, hookonce.failures"
-YEAR_ONE = datetime(1, 1, 1, tzinfo=UTC)
+BE_ANCIENT = "UPDATE hookonce.events SET occurred_at = '0001-01-01 00:00:00+00 BC' WHERE id = %s"
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,13 @@ def handler_unknown_to_the_next_worker(connection):
 
 
 def unreadable_where_it_is_claimed(connection):
-    connection.execute("SET timezone TO 'America/New_York'")
-    put(connection, occurred_at=YEAR_ONE)
+    number = put(connection)
+    connection.execute(BE_ANCIENT, [number])
     take(connection, Plan("a"))
     number = put(connection, "evt_2")
     end(connection, *take(connection, Plan("a")), FAILED)
-    connection.execute("UPDATE hookonce.events SET occurred_at = %s WHERE id = %s", [YEAR_ONE, number])
+    connection.execute(BE_ANCIENT, [number])
     take(connection, Plan("a"))
-    connection.execute("RESET timezone")
 
 
 def lost_and_replayed(connection):

@@ -221,7 +221,7 @@ def one_slot(inbox):
 
 @contextlib.contextmanager
 def eight_slots(inbox):
-    pool = Pool(inbox.settings, inbox.registry, slots=8)
+    pool = Pool(inbox.settings, inbox.registry, inbox.transactions, slots=8)
     yield pool.run_due
     pool.close()
     stopping.clear()
