@@ -11,14 +11,15 @@ from functools import cached_property, partial
 
 import psycopg
 from sqlalchemy import NullPool
+from sqlalchemy.event import listen
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
+from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
@@ -406,5 +407,6 @@ class Claimer:
         self._train.end()
         self.executor.close()
         self._steps.close()
+        listen(self._engine, "checkin", lambda _, entry: entry.close())  # a thread that outlives us may have some
         self._engine.dispose()
         self._client.close()

@@ -1,17 +1,18 @@
 """The event as a handler sees it."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import Also
 from hookonce.receiver.ledger.steps import idempotency_key
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ HAS_TRANSACTION = (
 StepFunction = Callable[[str], Any]
 """Takes the step's key."""
 OnUnknown = Literal["retry", "stop"]
-_STEPS = "_steps"
-"""The attribute that holds an event's steps, once there are some."""
+STEPS = "steps"
+"""The name of the capability that steps are."""
 NO_STEPS = (
     "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them "
     "(in a test: inbox.deliver)"
@@ -56,22 +57,29 @@ class Refusal(Exception):  # noqa: N818  what the handler answers
         self.detail = detail
 
 
-class Steps(Protocol):
-    """The steps of one attempt, as `jobs.steps` does them."""
+class Postponed(Exception):  # noqa: N818  a verdict about the run
+    """Ends an attempt uncharged: its run is due again after `delay`. `RetryLater` is one; a capability may raise more.
 
-    def do(
-        self, name: str, function: StepFunction, recover: StepFunction | None, on_unknown: OnUnknown
-    ) -> Any:  # noqa: ANN401
-        """Do one, or give what it gave."""
-        ...
+    `waits` is the run's reason to wait besides (`states.Waits`); `also` is written in the transaction that ends the
+    attempt.
+    """
 
-    def key(self, name: str) -> str:
-        """Return the key of one."""
-        ...
+    delay: timedelta
+    waits: str | None = None
+    also: Also | None = None
+
+
+class Capability:
+    """An ability of one attempt's event beside its data, made when the handler first asks for it.
+
+    `jobs.attempts.handler_event` has the makers. A capability may end the attempt uncharged, by raising a `Postponed`.
+    """
+
+    calls: Sequence[Callable[[], object]] = ()
+    """Calls to be made, in order, once the end of a run that is done is durable and logged; their errors are logged."""
 
     def require_ended(self) -> None:
-        """Raise `RuntimeError` while one is under way."""
-        ...
+        """Raise `RuntimeError` where the handler has returned while something that it began is under way."""
 
 
 @dataclass
@@ -99,8 +107,9 @@ class ReceivedEvent:
     is_test: bool
     _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
-    _make_steps: Callable[[], Steps] | None = field(default=None, repr=False)
+    _make: Callable[[str], Capability | None] | None = field(default=None, repr=False)
     _transactions: "Callable[[], AbstractContextManager[Connection]] | None" = field(default=None, repr=False)
+    _capabilities: dict[str, Capability] = field(default_factory=dict, repr=False)
 
     def tx(self) -> "AbstractContextManager[Connection]":
         """Open a short transaction, in a handler with `tx="none"`: committed at the end of the block, unless it raises.
@@ -132,27 +141,28 @@ class ReceivedEvent:
         `async def` handler the call is awaited, and the functions may be `async def`. The handler needs `name=`.
         Raises: `StepError`, `StepStopped`, and what the functions raise.
         """
-        return self._with_steps().do(name, function, recover, on_unknown)
+        return self._steps().do(name, function, recover, on_unknown)
 
     def step_key(self, name: str) -> str:
         """Return the key that a step's functions are called with (64 hex digits). Raises: `StepError`."""
-        return self._with_steps().key(name)
+        key: str = self._steps().key(name)
+        return key
+
+    def capability(self, name: str) -> Any:  # noqa: ANN401  each is of a class of its own
+        """Return a `Capability` of this attempt, made for the first that asks; None where the event can have none."""
+        made = self._capabilities
+        if name not in made and self._make is not None and (new := self._make(name)) is not None:
+            made.setdefault(name, new)  # the first thread's is everybody's
+        return made.get(name)
 
     @property
-    def has_steps(self) -> bool:
-        """Whether the handler has asked for a step."""
-        return _STEPS in self.__dict__
+    def capabilities(self) -> Collection[Capability]:
+        """The capabilities that the handler has asked for."""
+        return self._capabilities.values()
 
-    def require_steps_ended(self) -> None:
-        """Raise `RuntimeError` where the handler has returned in the midst of a step."""
-        if (steps := self.__dict__.get(_STEPS)) is not None:
-            steps.require_ended()
-
-    def _with_steps(self) -> Steps:
-        if self._make_steps is None:
+    def _steps(self) -> Any:  # noqa: ANN401  `jobs.steps.Steps`
+        if (steps := self.capability(STEPS)) is None:
             raise StepError(NO_STEPS)
-        # The first to ask makes them for all threads.
-        steps: Steps = self.__dict__.get(_STEPS) or self.__dict__.setdefault(_STEPS, self._make_steps())
         return steps
 
     def expect(self, version: object) -> None:
@@ -179,13 +189,12 @@ def received(
     run: ClaimedRun,
     body: bytes | None,
     provider: Provider | None,
-    make_steps: Callable[[], Steps] | None = None,
+    make: Callable[[str], Capability | None] | None = None,
     transactions: "Callable[[], AbstractContextManager[Connection]] | None" = None,
 ) -> ReceivedEvent:
     """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none.
 
-    `make_steps` makes the steps of the attempt, once its handler asks for one; `transactions` opens those of a run
-    that has none.
+    `make` makes a capability of the attempt, by its name; `transactions` opens those of a run that has none.
     """
     event = run.event
     if body is None or event.url is None:
@@ -216,7 +225,7 @@ def received(
         is_test=event.is_test,
         _handler=run.handler,
         _parse=parse,
-        _make_steps=make_steps,
+        _make=make,
         _transactions=transactions,
     )
 

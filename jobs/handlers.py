@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
 
-from hookonce.jobs.event import ReceivedEvent
+from hookonce.jobs.event import Postponed, ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
 from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
@@ -59,7 +59,7 @@ class GiveUp(Exception):  # noqa: N818  what the handler does
         self.event = event
 
 
-class RetryLater(Exception):  # noqa: N818  what the handler asks for
+class RetryLater(Postponed):
     """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt.
 
     In a batch this is said of all its events, or of `event`: one, or several.

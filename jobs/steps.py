@@ -22,9 +22,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from hookonce.jobs.event import OnUnknown, Refusal, StepError, StepFunction
+from hookonce.jobs.event import Capability, OnUnknown, Postponed, Refusal, StepError, StepFunction
 from hookonce.jobs.failures.error_summary import whereabouts
-from hookonce.jobs.handlers import STEPS_NEED_A_NAME, GiveUp, Handler, RetryLater
+from hookonce.jobs.handlers import STEPS_NEED_A_NAME, GiveUp, Handler
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.idempotency import operation, records
 from hookonce.receiver.idempotency.postgresql import Connections
@@ -87,7 +87,7 @@ class _Call:
 _Way = Generator[_Call, Any, Any]
 
 
-class Steps:
+class Steps(Capability):
     """The steps of one attempt, in the order its handler asks for them; for any number of threads or tasks."""
 
     def __init__(self, store: Store, handler: Handler, event: int, idempotency_key: str) -> None:
@@ -220,7 +220,7 @@ class Steps:
                 gave = yield _Call(partial(step.function, step.own_key), is_theirs=True)
         except StepStopped:
             raise
-        except (RetryLater, GiveUp, Refusal):  # it says so itself: nothing has happened
+        except (Postponed, GiveUp, Refusal):  # it says so itself: nothing has happened
             yield from self._left(operation.abandon, begun)
             raise
         except Exception:

@@ -1,15 +1,16 @@
 """One attempt of what was claimed.
 
-- `attempt`: the whole way: begin, call the handler, end or fail
-- `work`: its ports, what is attempted and what a handler writes in
-- `single`, `batch_attempt`: one run, a batch
+- `attempt`: the whole way of a run or a batch: begin, call the handler, end
+- `failing`: every bad end
+- `ports`: what is attempted, and what a handler writes in
+- `handler_event`: the event that a handler is given, and the makers of its capabilities
 - `handler_transaction`, `django_transaction` (needs the extra), `long_run`: SQLAlchemy's, Django's, none that stays
 - `calls`: how handlers and callbacks are called; `orm_session`, `coroutines`: with an ORM session, on an event loop
 - `shared`: what the attempts of a process share
 - `attempt_connection`: the connection that attempts are made on
 - `transaction_guard`: what a handler may not do with its connection
 - `statement_effects`: what a statement does to transaction and session, by its text
-- `endings`: an end as it is written down; `sealing`: what of it is in the clear, and what is sealed
+- `endings`: an end as it is written down, sealed where there are keys
 - `train`: quick runs that share a flush of the disk
 - `held_claims`, `heartbeat`: the claims of a process, and what renews their leases
 - `failure_rows`: failures in a row by one error, for circuit breakers

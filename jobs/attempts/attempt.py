@@ -1,46 +1,55 @@
 """One attempt, from its begin to its end: the handler inside its transaction, under its time limit.
 
 The handler's writes and the run's `done` commit together. When it fails, its writes roll back, and the failure is
-written in a transaction of its own. `Executor._make` is the whole way. What differs stands behind two ports: the
-transaction that the handler writes in (`jobs.attempts.work`: SQLAlchemy's, Django's, or none that stays open),
-and the work that is attempted (`jobs.attempts.work`: one run, or a batch).
+written in a transaction of its own (`jobs.attempts.failing`). `Executor._make` is the whole way of a run and of a
+batch. The transactions that handlers write in differ behind a port (`jobs.attempts.ports`).
 """
 
 import contextvars
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts import batch_attempt, endings, single
+from hookonce.jobs.attempts import endings, failing
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
-from hookonce.jobs.attempts.batch_attempt import BatchWork
 from hookonce.jobs.attempts.calls import Calls
+from hookonce.jobs.attempts.failing import Unreadable
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.handler_event import event_of
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.long_run import LongTransactions
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Claimed, Transaction, Transactions
 from hookonce.jobs.attempts.shared import Shared
-from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import FORKED, RolledBack
-from hookonce.jobs.attempts.work import Following, Transactions, Work, nothing
+from hookonce.jobs.attempts.transaction_guard import FORKED
+from hookonce.jobs.event import BodyDropped
 from hookonce.jobs.handlers import Handler
+from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.idempotency.steps import LedgerAway
-from hookonce.receiver.ledger.runs import leases, takeover
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import LeaseLost
-from hookonce.receiver.ledger.stats import counters
-from hookonce.receiver.ledger.stats.counters import Kind, Tally
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, Ended
+from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.monitoring import log_capture
 
 log = logging.getLogger(__name__)
 
-Claimed = ClaimedRun | ClaimedBatch
 MakeTransactions = Callable[[AttemptConnection], Transactions]
+Following = Callable[[], ClaimedRun | None]
+"""Takes the run that follows at once, if one does."""
+
+_DONE = AttemptResult(RunStatus.DONE)
+
+
+def nothing() -> None:
+    """Return that no other run follows."""
 
 
 class Executor:
@@ -53,16 +62,16 @@ class Executor:
         shared: Shared,
         transactions: MakeTransactions = HandlerTransactions,
     ) -> None:
-        """Make attempts on a connection of `engine`; `transactions` says what handlers write in."""
+        """Make attempts on a connection of `engine`; `transactions` makes the transactions that handlers write in."""
         self.connection = AttemptConnection(engine, engine_of_handlers)
         self.shared = shared
         self.alarm = TimeLimit()
         self.transactions = transactions(self.connection)
         self._long = LongTransactions(self.connection, shared.heartbeat)
         self._calls = Calls(self.transactions.event_loop)
-        self._last: Work | None = None
+        self._last: Attempt | None = None
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
-        """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""
+        """Has the callbacks called for a failed attempt; in another thread, where this one may not wait for them."""
 
     def attempt(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> None:
         """Attempt a run, or a batch, and end it.
@@ -71,150 +80,179 @@ class Executor:
         `SQLAlchemyError` when the database is gone: then nothing was written, or all of it, and what was claimed is to
         be given back (`give_back`) before another is begun.
         """
-        self._last = work = self._work(claimed, handler, following)
+        self._last = attempt = Attempt(claimed, handler)
         if (listener := self.shared.listener) is None:
-            self._make(work)
+            self._make(attempt, following)
         else:
-            with listener.attempting(work.runs):
-                self._make(work)
-        work.over()
+            with listener.attempting(attempt.runs):
+                self._make(attempt, following)
+        if attempt.ticket is None:
+            self._let_go(attempt)
 
-    def _make(self, work: Work) -> None:
+    def _make(self, attempt: Attempt, following: Following) -> None:
         """Begin, call the handler, and end; or fail."""
-        handler, alarm, first = work.handler, self.alarm, work.runs[0]
+        handler, first = attempt.handler, attempt.runs[0]
         transactions = self._long if handler.is_long else self.transactions
-        call = self._calls.of(handler, alarm)
+        call = self._calls.of(handler, self.alarm)
         self.connection.is_lost = None
         try:
             if first.is_alone:  # its death is charged from now on
                 leases.note_start(self.connection.idle_ledger, first)
-            transactions.begin(work)
-            given = work.given(transactions.blocks)
-            with transactions.open(work, alarm) as transaction:
+            transactions.begin(attempt)
+            self._read_events(attempt, transactions.blocks)
+            with transactions.open(attempt, self.alarm) as transaction:
                 home = os.getpid()
                 with transaction.lent() as lent:
-                    work.has_started = True
-                    alarm.start(handler.timeout)
+                    attempt.has_started = True
+                    self.alarm.start(handler.timeout)
                     try:
                         reach("handler.entered")
-                        results = work.results(contextvars.copy_context().run(call, given, lent))
+                        given = attempt.events if handler.batch else attempt.events[0]
+                        returned = contextvars.copy_context().run(call, given, lent)
+                        results = self._results(attempt, returned)
                     finally:
                         if os.getpid() != home:  # a child that the handler forked, and let return
                             os._exit(FORKED)
-                        alarm.unset()
+                        self.alarm.unset()
                 reach("handler.returned")
                 transaction.require_open()
-                work.end(transaction, results)
+                self._end(attempt, transaction, results, following)
             reach("run.committed")
             self.connection.clean()
-            work.tell_end()
+            self._tell_end(attempt)
         except CutOff:
             raise
-        except (
-            BaseException
-        ) as error:  # whatever it raises is a failed attempt: signals have handlers of ours
-            if isinstance(error, TimeUp):
-                alarm.unset()
-            elif self._is_cut_off(error):
-                raise CutOff(type(error).__name__) from error
-            self._fail(work, transactions, self._told(error, handler))
+        except BaseException as error:  # noqa: BLE001  a failed attempt, whatever it raises: signals have handlers of ours
+            failing.fail(self, attempt, error, transactions.rolled_back)
 
-    def _is_cut_off(self, error: BaseException) -> bool:
-        """Return whether an attempt failed since a connection of ours went away, or was not to be had."""
-        connection = self.connection
-        connection.note_loss(connection.driver)
-        if _is_for_want_of_a_step_s_connection(error):
-            connection.is_lost = bool(connection.is_lost)
-        return connection.is_lost is not None and not isinstance(error, endings.VERDICTS)
+    def _read_events(self, attempt: Attempt, blocks: Blocks | None) -> None:
+        """Make the events that the handler is given; lines that are written from here on belong to the attempt.
 
-    def _told(self, error: BaseException, handler: Handler) -> BaseException:
-        """Return an error that can be told within the handler's time, or else `TimeUp` in its place."""
-        try:
-            with self.alarm.limit(handler.timeout):
-                str(error)
-        except TimeUp:
-            return TimeUp()  # of another, which has what takes no end in its context
-        except BaseException:  # noqa: BLE001, S110  who tells of it says so
-            pass
-        return error
-
-    def _fail(self, work: Work, transactions: Transactions, error: BaseException) -> None:
-        """End an attempt that has failed, or whose lease is lost."""
-        said: str | None = None
-        if isinstance(error, TimeUp):
-            error.args = self.alarm.time_up().args  # raised from outside it has none
-            # The alarm may have cut a call into libpq: the connection is of no further use.
-            self.discard()
-            said = str(error)
-        else:
-            self.connection.reset()
-        if isinstance(error, LeaseLost):
-            if not leases.are_ours(self.connection.begun, work.runs):
-                self._refuse(work, error)
-                return
-            error, said = RolledBack(transactions.rolled_back), transactions.rolled_back
-        self._fail_now(work, error, said)
-
-    def _fail_now(self, work: Work, error: BaseException, said: str | None) -> None:
-        try:
-            work.fail(error, said)
-        except LeaseLost as lost:
-            self._refuse(work, lost)
-
-    def _refuse(self, work: Work, lost: LeaseLost) -> None:
-        """Say, and count for each source, that an attempt could not be ended, since its lease is somebody else's.
-
-        The line names the first event of a batch. Runs of it that are still under our token come back with its lease's
-        end.
+        Raises `BodyDropped` and `CannotDecrypt`; for a batch `Unreadable`, with all that can't be read.
         """
-        runs, names = work.runs, endings.names_of(work.runs[0])
-        if len(runs) > 1:
-            self.shared.claims.drop([runs[0].token])
-            names["events"] = len(runs)
-        log.warning("lease lost: %s", lost, extra=names)
-        self.discard()  # whatever its handler has left there: no end has taken it out
-        try:
-            sources = {run.event.source for run in runs}
-            counters.add(self.connection.begun, {Tally(Kind.REFUSED, source): 1 for source in sources})
-            self.connection.begin().commit()
-        except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
-            log.debug("a lost lease was not counted: %s", type(error).__name__)
-            self.connection.reset()
+        attempt.lines = log_capture.begin()
+        errors: dict[int, BodyDropped | CannotDecrypt] = {}
+        for run in attempt.runs:
+            try:
+                attempt.events.append(event_of(self, run, attempt.handler, blocks))
+            except (BodyDropped, CannotDecrypt) as error:
+                if attempt.batch is None:
+                    raise
+                errors[run.event.id] = error
+        if errors:
+            raise Unreadable(errors)
 
-    def _work(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> Work:
-        if isinstance(claimed, ClaimedRun):
-            return SingleRun(self, claimed, handler, following)
-        return BatchWork(self, claimed, handler)
+    def _results(self, attempt: Attempt, returned: object) -> Sequence[Any]:
+        """Return what the handler returned, for each run. Raises `TypeError` for what is not JSON."""
+        if attempt.handler.batch is None:
+            return [endings.storable(returned)]
+        count = len(attempt.runs)
+        if attempt.batch and isinstance(returned, list | tuple) and len(returned) != count:
+            self._warn_of_list(attempt.handler, len(returned), count)
+        return endings.results(returned, count)
+
+    def _warn_of_list(self, handler: Handler, length: int, count: int) -> None:
+        """Warn once of a list with another length than its batch: each run would keep all of it."""
+        if handler.name not in self.shared.warned:
+            self.shared.warned.add(handler.name)
+            log.warning(
+                "a list of %d was returned for %d events, and is kept with each of them: return one result per event, "
+                "in their order, or None",
+                length,
+                count,
+                extra={"handler": handler.name},
+            )
+
+    def _end(
+        self, attempt: Attempt, transaction: Transaction, results: Sequence[Any], following: Following
+    ) -> None:
+        """End it as done, and commit; a quick run that others follow need not wait for the disk."""
+        shared, handler, runs = self.shared, attempt.handler, attempt.runs
+        has_capabilities = False
+        for event in attempt.events:
+            for capability in event.capabilities:
+                has_capabilities = True
+                capability.require_ended()
+        also = shared.failure_rows.after_success(handler.name)
+        if handler.batch:
+            also = counting_batch(handler.name, len(runs), also)
+        begins_next = attempt.batch is None and following() is not None
+        if begins_next and transaction.shares_flushes and also is None and not has_capabilities:
+            attempt.ticket = self._ticket(attempt)
+        done = [_DONE if each is None else AttemptResult(RunStatus.DONE, each) for each in results]
+        attempt.results = done
+        if attempt.lines is not None or shared.sealing.keyring.is_on:
+            attempt.results = shared.sealing.results(runs, done, attempt.lines)
+        ended = Ended(runs, attempt.results, attempt.took(), also)
+        transaction.end(ended, begins_next=begins_next, waits_for_flush=attempt.ticket is None)
+
+    def _ticket(self, attempt: Attempt) -> int | None:
+        """Return the ticket of a run of which nothing but its effects and its end is committed; nobody awaits it."""
+        shared, run, handler = self.shared, attempt.runs[0], attempt.handler
+        is_special = handler.batch or handler.durable or run.is_alone or run.event.provider == COMMAND
+        if shared.train is None or is_special or attempt.marking.xact_id is not None:
+            return None
+        return (
+            shared.train.ticket() if run.event.keep_body and shared.handlers.is_quick(handler.name) else None
+        )
+
+    def _tell_end(self, attempt: Attempt) -> None:
+        """Tell of an end that is committed, now or with the flush; then make the calls that capabilities have left."""
+        if attempt.ticket is None:
+            self.tell(attempt)
+            for event in attempt.events:
+                for capability in event.capabilities:
+                    self._calls.make(
+                        capability.calls, self.alarm, attempt.handler.timeout, "a call after the commit"
+                    )
+        elif (train := self.shared.train) is not None:
+            train.board(attempt.ticket, attempt.runs[0], lambda: self._tell_flushed(attempt))
+
+    def _tell_flushed(self, attempt: Attempt) -> None:
+        self.tell(attempt)
+        self._let_go(attempt)
+
+    def tell(self, attempt: Attempt) -> None:
+        """Log and trace the end of an attempt, which is durable."""
+        if attempt.batch is not None:
+            failing.report(self.shared, attempt, RunStatus.DONE, len(attempt.runs))
+            return
+        (run,), (ending,) = attempt.runs, attempt.results
+        if (listener := self.shared.listener) is not None:
+            listener.ended(run, ending)
+        failing.log_end(run, ending)
+
+    def _let_go(self, attempt: Attempt) -> None:
+        """Let go of runs that are over: their leases are renewed no more."""
+        self.shared.claims.over(attempt.runs)
+        if attempt.batch is None and (listener := self.shared.listener) is not None:
+            listener.over(attempt.runs[0])
 
     def end_for_lost(self, claimed: Claimed, handler: Handler, error: TimeUp) -> None:
         """End, on our connection, what is under way in another thread and was not ended by its time limit.
 
         Under its token: whatever that thread does later finds it no longer its own.
         """
-        work = self._work(claimed, handler)
-        work.marking.is_marked = True  # by what that thread is doing now, maybe
-        self._fail_now(work, error, str(error))
-        work.over()
+        attempt = Attempt(claimed, handler)
+        attempt.marking.is_marked = True  # by what that thread is doing now, maybe
+        failing.end_failed(self, attempt, error, str(error))
+        self._let_go(attempt)
 
-    def give_back(self, claimed: Claimed, cut_off: takeover.ConnectionLoss | None = None) -> bool:
+    def give_back(self, claimed: Claimed, cut_off: ConnectionLoss | None = None) -> bool:
         """Give back, on our connection, what is under way: due at once, and not counted. Return whether a run was.
 
-        It is under way in another thread, which finds it no longer its own; or it was `cut_off` here, which says what
-        becomes of it. Raises what `attempt` raises.
+        It is under way in another thread, which finds it no longer its own; or it was `cut_off` here, which decides
+        what becomes of it. Raises what `attempt` raises.
         """
-        if isinstance(claimed, ClaimedBatch):
-            batch_attempt.give_back(self, claimed, cut_off)
-            self.shared.claims.over(claimed.runs)
-            return False
-        has_started = self._last is not None and self._last.has_started
         if cut_off is not None:
+            has_started = self._last is not None and self._last.has_started
             cut_off = cut_off._replace(is_own=has_started and self.connection.is_lost is True)
-        is_given_back = single.give_back(self, claimed, cut_off)
-        self.shared.claims.over([claimed])
+        is_given_back = failing.give_back(self, claimed, cut_off)
+        self.shared.claims.over([claimed] if isinstance(claimed, ClaimedRun) else claimed.runs)
         return is_given_back
 
     def call_back(self, failure: FailedAttempt) -> None:
-        """Tell whoever wants to hear of failures; nothing that they do harms the run, which has ended."""
+        """Call the callbacks of `on_failure`; nothing that they do harms the run, which has ended."""
         self._calls.call_back(failure, self.alarm)
 
     def discard(self) -> None:
@@ -223,7 +261,8 @@ class Executor:
         self.transactions.discard()
 
     def close(self) -> None:
-        """Close the connections and the event loop."""
+        """Close the connections and the event loop; none is opened any more."""
+        self.connection.has_ended = True
         self.discard()
         self._calls.close()
 
@@ -243,16 +282,12 @@ class Executor:
         return self.transactions.backend
 
 
-def _is_for_want_of_a_step_s_connection(error: BaseException) -> bool:
-    """Return whether an error, or what it came of, is that a step found no connection."""
-    seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        if (each := left.pop()) is None or id(each) in seen:
-            continue
-        if isinstance(each, LedgerAway):
-            return True
-        seen.add(id(each))
-        left += [each.__cause__, None if each.__suppress_context__ else each.__context__]
-        left += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
-    return False
+def counting_batch(handler: str, events: int, also: Also | None) -> Also:
+    """Return what counts a batch with its end, before what else belongs to that: all lock these rows in one order."""
+
+    def count(connection: psycopg.Connection) -> None:
+        batch_figures.count_ended(connection, handler, events)
+        if also is not None:
+            also(connection)
+
+    return count

@@ -6,7 +6,7 @@ import socket
 import threading
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -25,6 +25,7 @@ THROWN_AWAY = (
     "a connection was found in a transaction (%s) that belongs to no attempt, and was thrown away: a thread or a "
     "callback goes on with what its handler was given"
 )
+ENDED = "the worker has ended; a thread of it goes on, and gets no other connection"
 _BEGUN = {TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR}
 _MARGIN = 1.0
 """Seconds that a cancellation may take longer than it was given, and a thread to hear that its connection is gone."""
@@ -32,17 +33,6 @@ _MARGIN = 1.0
 
 class CutOff(psycopg.OperationalError):
     """The connection of an attempt broke, or was not to be had; broken at the end, it may be ended, or not."""
-
-
-class Commit(NamedTuple):
-    """How the end of a run is committed."""
-
-    begins_next: bool = False
-    """Whether the transaction of the next run is begun with it."""
-    waits_for_flush: bool = True
-
-
-USUAL = Commit()
 
 
 class Marking:
@@ -79,6 +69,8 @@ class AttemptConnection:
         self.is_transaction_changed = False
         """Whether a handler has changed its transaction in a way that a chained one would take over."""
         self._is_cut = False
+        self.has_ended = False
+        """Whether no connection is opened any more: nobody would close it."""
         self.is_lost: bool | None = None
         """Whether a connection was lost since this was None, True, or was not to be had, or by another's crash."""
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
@@ -135,6 +127,8 @@ class AttemptConnection:
 
     def _open(self) -> Connection:
         self.discard()
+        if self.has_ended:
+            raise psycopg.OperationalError(ENDED)
         try:
             connection = self._engine.connect()
         except (psycopg.OperationalError, SQLAlchemyError):
@@ -230,22 +224,31 @@ class AttemptConnection:
     @property
     def begun(self) -> psycopg.Connection:
         """The driver's connection, in a transaction that SQLAlchemy knows of."""
-        self.begin()
-        return self.ledger
+        return self.in_transaction()[1]
+
+    def in_transaction(self) -> tuple[Connection, psycopg.Connection[Any]]:
+        """Return the connection and the driver's, in a transaction, which is begun where there is none."""
+        connection = self._connection
+        if connection is None or not connection.in_transaction():
+            self.begin()
+        return self._connection, self._driver  # type: ignore[return-value]  # both are open
 
     def rolled_back(self) -> psycopg.Connection:
         """Roll back; return the driver's connection."""
         self.reset()
         return self.ledger
 
-    def end(self, ended: Ended, marking: Marking, commit: Commit = USUAL) -> None:
+    def end(
+        self, ended: Ended, marking: Marking, *, begins_next: bool = False, waits_for_flush: bool = True
+    ) -> None:
         """End an attempt as done, and commit. Raises `LeaseLost`, `CutOff`, and what has failed in it.
 
-        No transaction is begun with it if this one was changed by its handler, or goes through a pooler.
+        The transaction of the next run is begun with it where that is wanted, no handler has changed this one, and no
+        pooler is between.
         """
-        driver = self.begun
+        connection, driver = self.in_transaction()
         is_pooled = driver.prepare_threshold is None
-        chain = commit.begins_next and not (self.is_transaction_changed or is_pooled)
+        chain = begins_next and not (self.is_transaction_changed or is_pooled)
         self.is_transaction_changed = False
         try:
             ends.end(
@@ -255,15 +258,15 @@ class AttemptConnection:
                 xact_id=marking.xact_id,
                 is_session_ours=marking.is_session_ours,
                 asks_for_prepared=marking.may_have_prepared,
-                waits_for_flush=commit.waits_for_flush,
+                waits_for_flush=waits_for_flush,
             )
         except psycopg.OperationalError as error:
             if driver.broken:
                 raise CutOff(type(error).__name__) from error
             raise
         self.is_chained = chain
-        if not chain:
-            self.begin().commit()
+        if not chain and (transaction := connection.get_transaction()) is not None:
+            transaction.commit()
 
     def discard(self) -> None:
         """Close the connection, in whatever state it is; the next attempt opens another."""

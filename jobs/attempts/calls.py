@@ -3,7 +3,8 @@
 import contextvars
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,21 +58,27 @@ class Calls:
         return handler.function
 
     def call_back(self, failure: FailedAttempt, alarm: TimeLimit) -> None:
-        """Call the callbacks of `on_failure`; each has its share of their time, and what it raises is logged."""
-        share = failure_callbacks.TIMEOUT / len(failure_callbacks.callbacks)
-        for callback in failure_callbacks.callbacks:
+        """Call the callbacks of `on_failure`."""
+        calls = [partial(each, failure) for each in failure_callbacks.callbacks]
+        self.make(calls, alarm, failure_callbacks.TIMEOUT, "a callback of on_failure")
+
+    def make(
+        self, calls: Sequence[Callable[[], object]], alarm: TimeLimit, limit: timedelta, what: str
+    ) -> None:
+        """Make calls of the user's, each with its share of the time limit; errors are logged, and harm nothing."""
+        for call in calls:
             home = os.getpid()
             try:
-                with alarm.limit(share):
+                with alarm.limit(limit / len(calls)):
                     try:
-                        result = contextvars.copy_context().run(callback, failure)
+                        result = contextvars.copy_context().run(call)
                         if isinstance(result, Coroutine):
                             self._event_loop(alarm).run(result)
                     finally:
                         if os.getpid() != home:
                             os._exit(FORKED)
             except BaseException as error:  # noqa: BLE001  the user's code
-                log.warning("a callback of on_failure failed: %s", whereabouts(error))
+                log.warning("%s failed: %s", what, whereabouts(error))
 
     def close(self) -> None:
         """Close the event loop."""

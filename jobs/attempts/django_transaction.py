@@ -21,9 +21,7 @@ from psycopg.rows import tuple_row
 
 from hookonce.jobs.attempts.attempt_connection import (
     THROWN_AWAY,
-    USUAL,
     AttemptConnection,
-    Commit,
     CutOff,
     is_begun,
     shut_down,
@@ -31,10 +29,10 @@ from hookonce.jobs.attempts.attempt_connection import (
 from hookonce.jobs.attempts.calls import MakeEventLoop, handler_event_loop
 from hookonce.jobs.attempts.endings import names_of
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
-from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import functions, pinned, schema, session_reset
@@ -91,12 +89,12 @@ class DjangoTransactions:
         self.by_function = False
         """Whether Django's role has no right on the ledger's tables, and ends runs by functions."""
 
-    def begin(self, work: Work) -> None:  # noqa: ARG002  the port's
+    def begin(self, attempt: Attempt) -> None:  # noqa: ARG002  the port's
         """Begin, on our connection, what the body of an event is read in."""
         self._connection.begin_attempt(goes_on=False)
 
     @contextmanager
-    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
+    def open(self, attempt: Attempt, alarm: TimeLimit) -> Iterator[Transaction]:
         """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
         self._connection.reset()  # nothing of ours stays open while the handler runs
         try:
@@ -104,8 +102,8 @@ class DjangoTransactions:
         except OperationalError:
             self._connection.is_lost = False
             raise
-        opened = _Opened(self, database, work)
-        hooks = _Hooks(alarm, work.handler.timeout)
+        opened = _Opened(self, database, attempt)
+        hooks = _Hooks(alarm, attempt.handler.timeout)
         try:
             with hooks, transaction.atomic(using=self.alias, durable=True), self._rolling_back(database):
                 opened.begin()
@@ -116,7 +114,7 @@ class DjangoTransactions:
                 if opened.is_cut_off:
                     raise CutOff(type(error).__name__) from error
                 raise
-            _log_failed_hook(work, error)
+            _log_failed_hook(attempt, error)
         finally:
             if opened.uses_session_up:
                 database.close()
@@ -220,20 +218,20 @@ class _Opened:
 
     shares_flushes = False
 
-    def __init__(self, owner: DjangoTransactions, database: BaseDatabaseWrapper, work: Work) -> None:
+    def __init__(self, owner: DjangoTransactions, database: BaseDatabaseWrapper, attempt: Attempt) -> None:
         self.also: Also | None = None
         """Writes that belong to its end, made once it is committed."""
         self._owner = owner
         self._database = database
         self._driver: psycopg.Connection[Any] = database.connection
-        self._work = work
+        self._attempt = attempt
         self._watch = _Watch()
         self._has_prepared = False
         self._is_ending = False
 
     def begin(self) -> None:
         """Begin the transaction on the server, with the level that was declared, and mark it."""
-        marking, isolation = self._work.marking, self._work.handler.isolation
+        marking, isolation = self._attempt.marking, self._attempt.handler.isolation
         is_pooled = _is_pooled(self._database)
         if is_pooled and self._driver.isolation_level is None:
             isolation = isolation or "read committed"
@@ -243,7 +241,7 @@ class _Opened:
             if is_pooled:
                 cursor.execute(_PIN)
             marking.is_marked = True
-            marking.xact_id = ends.mark(cursor, self._work.runs, by_function=self._owner.by_function)
+            marking.xact_id = ends.mark(cursor, self._attempt.runs, by_function=self._owner.by_function)
 
     @contextmanager
     def lent(self) -> Iterator[BaseDatabaseWrapper]:
@@ -262,12 +260,12 @@ class _Opened:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
 
-    def end(self, ended: Ended, commit: Commit = USUAL) -> None:  # noqa: ARG002  the port's
+    def end(self, ended: Ended, **_: bool) -> None:
         """End the attempt, by the last statements of the transaction, which Django commits."""
         self.also, self._is_ending = ended.also, True
         self._has_prepared = self._owner.take_out(self._database)
         with self._owner.cursor(self._database) as cursor:
-            ends.end_within(cursor, ended, self._work.marking.xact_id, by_function=self._owner.by_function)
+            ends.end_within(cursor, ended, self._attempt.marking.xact_id, by_function=self._owner.by_function)
 
     @property
     def is_cut_off(self) -> bool:
@@ -280,9 +278,9 @@ class _Opened:
         return self._watch.is_session_changed or self._has_prepared
 
 
-def _log_failed_hook(work: Work, error: BaseException) -> None:
+def _log_failed_hook(attempt: Attempt, error: BaseException) -> None:
     """Say that what was to happen after the commit did not; as in a request of Django's, nobody tries again."""
-    named = names_of(work.runs[0]) | ({"events": len(work.runs)} if len(work.runs) > 1 else {})
+    named = names_of(attempt.runs[0]) | ({"events": len(attempt.runs)} if len(attempt.runs) > 1 else {})
     log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=named)
     if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
         connections.close_all()

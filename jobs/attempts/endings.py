@@ -1,4 +1,7 @@
-"""How an attempt ends, as it is written down: by what the handler returned or raised. No SQL, no connection."""
+"""The end of an attempt as it is written down: results, errors, tracebacks and lines; no SQL, no connection.
+
+Where the inbox has keys, whatever quotes an event is sealed.
+"""
 
 import json
 import logging
@@ -7,21 +10,51 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK
-from hookonce.jobs.event import BodyDropped, Refusal
-from hookonce.jobs.handlers import GiveUp, Handler, RetryLater, pause
+from hookonce.jobs.attempts.time_limit import TimeUp
+from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK, OverlongBlock, RolledBack
+from hookonce.jobs.event import BodyDropped, Postponed, Refusal, StepError
+from hookonce.jobs.failures.error_summary import message_of, summarize, whereabouts
+from hookonce.jobs.failures.issues import issue_of
+from hookonce.jobs.failures.traceback_capture import captured
+from hookonce.jobs.handlers import GiveUp, Handler, pause
+from hookonce.jobs.steps import StepStopped
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
-from hookonce.receiver.encryption import CannotDecrypt, KeyMissing
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.encryption import (
+    OFF,
+    CannotDecrypt,
+    KeyMissing,
+    Keyring,
+    body_context,
+    log_context,
+    result_context,
+    traceback_context,
+)
+from hookonce.receiver.idempotency.records import StoreUnavailable
+from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.marks import COMMITTED
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
+from hookonce.receiver.monitoring import log_capture
+from hookonce.receiver.monitoring.log_capture import Lines
 
 log = logging.getLogger(__name__)
 
-VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
-"""Errors that say themselves what is to become of the run."""
+Verdict = GiveUp | Postponed | Refusal | BodyDropped | CannotDecrypt
+"""Errors that decide what becomes of the run."""
+OURS = (
+    TimeUp,
+    RolledBack,
+    OverlongBlock,
+    BodyDropped,
+    CannotDecrypt,
+    StepError,
+    StepStopped,
+    StoreUnavailable,
+)
+"""Errors whose text is ours, and quotes nothing of the event's."""
 MAX_ERROR_LENGTH = 2000
 LEDGER_LEFT = "the connection to the database ended in the middle of it"
 KEY_MISSING_PAUSE = timedelta(seconds=30)
@@ -32,21 +65,121 @@ RETURNED_COROUTINE = (
 )
 
 
+class Sealing:
+    """Seals by a keyring, if it has keys; `mask` takes secrets out of errors and lines.
+
+    `release` is the release of the user's code, to which failures are counted.
+    """
+
+    def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str, release: str = "") -> None:
+        self.keyring = keyring
+        self.release = release
+        self._mask = mask
+
+    def require_key(self) -> None:
+        """Raise `KeyMissing` where a handler's result could not be stored."""
+        if self.keyring.is_on:
+            self.keyring.encrypt(b"", ("test",))
+
+    def opened(self, event: ClaimedEvent, text: bytes, key: str) -> bytes:
+        """Return the body of an event, stored as `text` under a key. Raises `CannotDecrypt`."""
+        return self.keyring.open(text, key, body_context(event.source, event.event_id, event.fingerprint))
+
+    def results(
+        self, runs: Sequence[ClaimedRun], results: Sequence[AttemptResult], lines: Lines | None
+    ) -> Sequence[AttemptResult]:
+        """Return results of handlers as they are stored: sealed where bodies are, with lines. Raises `KeyMissing`."""
+        if self.keyring.is_on:
+            results = [self._result(run, each) for run, each in zip(runs, results, strict=True)]
+        return results if lines is None else self.logs(runs, results, lines)
+
+    def _result(self, run: ClaimedRun, ending: AttemptResult) -> AttemptResult:
+        if ending.result is None:
+            return ending
+        plain = json.dumps(ending.result).encode()
+        text, key = self.keyring.encrypt(plain, result_context(run.event.id, run.handler))
+        return replace(ending, result=None, sealed_result=text, key_id=key)
+
+    def traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
+        """Add the traceback to a failure, and its issue; sealed it may show more, and the error's text besides."""
+        if ending.error is None:
+            return ending
+        found = captured(error, with_details=self.keyring.is_on, cleaned=self._cleaned)
+        ending = replace(ending, issue=issue_of(run.handler, error, found, self.release))
+        found = found or self._left_out(error)
+        if found is None:
+            return ending
+        try:
+            sealed, key = self.keyring.encrypt(
+                found.as_json, traceback_context(run.event.id, run.handler, run.cycle, run.attempt)
+            )
+        except KeyMissing:  # what should be sealed must not be stored open
+            return ending
+        return replace(ending, traceback=sealed, key_id=key)
+
+    def logs(
+        self, runs: Sequence[ClaimedRun], endings: Sequence[AttemptResult], lines: Lines | None
+    ) -> Sequence[AttemptResult]:
+        """Add the lines that the handler wrote until now, masked; none of an event whose source keeps no bodies.
+
+        Of a batch the first event, by number, keeps the lines, and each other which that is.
+        """
+        if lines is None:
+            return endings
+        log_capture.end()
+        found, left_out = lines.taken(self._cleaned)
+        if not found or not all(run.event.keep_body for run in runs):
+            return endings
+        first = min(run.event.id for run in runs)
+        kept, same = lines_as_json(found, left_out), batch_as_json(first)
+        try:
+            sealed = [
+                self.keyring.encrypt(
+                    kept if run.event.id == first else same,
+                    log_context(run.event.id, run.handler, run.cycle, run.attempt),
+                )
+                for run in runs
+            ]
+        except KeyMissing:
+            return endings
+        return [
+            replace(ending, logs=text, logs_key=key)
+            for ending, (text, key) in zip(endings, sealed, strict=True)
+        ]
+
+    def said(self, error: BaseException) -> str:
+        """Return the text of an error that is kept in the clear: where things are sealed, its class and place."""
+        if not self.keyring.is_on:
+            if isinstance(error, Verdict):
+                return message_of(error, cleaned=self._cleaned)
+            return summarize(error, self._cleaned)
+        return message_of(error, cleaned=self._cleaned) if isinstance(error, OURS) else whereabouts(error)
+
+    def _cleaned(self, text: str) -> str:
+        return storable_text(self._mask(text))
+
+    def _left_out(self, error: BaseException) -> Traceback | None:
+        """Return the text of an error, where that is not kept in the clear."""
+        if not self.keyring.is_on or isinstance(error, OURS):
+            return None
+        return Traceback((Raised(summarize(error, self._cleaned)),))
+
+
 def verdict(
-    run: ClaimedRun,
-    handler: Handler,
-    error: GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt,
-    said: Callable[[BaseException], str],
+    run: ClaimedRun, handler: Handler, error: Verdict, said: Callable[[BaseException], str]
 ) -> AttemptResult:
-    """Return the end of an attempt whose handler said how it is to end; `said` tells what is kept of an error."""
+    """Return the end that an error decides on; `said` returns the text of an error that is kept."""
     if isinstance(error, Refusal) and run.event.provider == COMMAND:
         answer = {"status": error.status, "code": error.code, "detail": error.detail}
         return AttemptResult(RunStatus.DONE, storable({REFUSAL: answer}))
-    if isinstance(error, RetryLater):
+    if isinstance(error, Postponed):
         try:
-            return AttemptResult(RunStatus.WAITING, delay=pause(error.delay), counted=False)
-        except Exception as odd:  # noqa: BLE001  a class of the handler's own, which may say anything
+            delay = pause(error.delay)
+        except Exception as odd:  # noqa: BLE001  a class of the handler's own, whose `delay` may be anything
             return failure(run, handler, said(odd))
+        return AttemptResult(
+            RunStatus.WAITING, delay=delay, counted=False, waits=error.waits, also=error.also
+        )
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
         return AttemptResult(RunStatus.WAITING, delay=KEY_MISSING_PAUSE, counted=False)
@@ -65,10 +198,12 @@ def of_trial(run: ClaimedRun, handler: Handler, ending: AttemptResult) -> Attemp
     return replace(ending, status=RunStatus.WAITING, delay=handler.delay(run.attempt), counted=False)
 
 
-def committed(error: str | None) -> str:
-    """Return what is said of a handler that has committed, and then failed with `error`."""
+def committed(error: str | None) -> AttemptResult:
+    """Return the end of a run whose handler has committed by itself, and then failed with `error`."""
     is_its_own = error and WAS_ROLLED_BACK not in error
-    return text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
+    return AttemptResult(
+        RunStatus.DEAD, error=text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
+    )
 
 
 def text(error: str) -> str:
@@ -82,12 +217,15 @@ def storable_text(text: str) -> str:
 
 
 def storable(result: object) -> object:
-    """Check that a handler's result can be stored: JSON, without what PostgreSQL's json refuses."""
+    """Return a handler's result as it can be stored: JSON, without what PostgreSQL's json refuses.
+
+    Raises: TypeError for any other.
+    """
+    if result is None:
+        return None
     if isinstance(result, Coroutine):
         result.close()
         raise TypeError(RETURNED_COROUTINE)
-    if result is None:
-        return None
     try:
         encoded = json.dumps(result, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -106,7 +244,7 @@ def results(returned: object, count: int) -> Sequence[Any]:
 
 
 def names_of(run: ClaimedRun) -> dict[str, object]:
-    """Return what tells which attempt a line is about."""
+    """Return the fields of a log line that name an attempt."""
     event = run.event
     names = {
         "event": event.id,

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.calls import handler_event_loop
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import ROLLED_BACK, TransactionGuard
-from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
@@ -50,19 +50,18 @@ class HandlerTransactions:
         self.connection = connection
         self._guard: TransactionGuard
 
-    def begin(self, work: Work) -> None:
+    def begin(self, attempt: Attempt) -> None:
         """Begin the transaction, if the end of the one before has not."""
-        connection, isolation = self.connection, work.handler.isolation
+        connection, isolation = self.connection, attempt.handler.isolation
         connection.begin_attempt(goes_on=not isolation)
         if isolation:
             connection.ledger.execute(set_isolation(isolation))
             connection.is_transaction_changed = True
 
-    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
+    def open(self, attempt: Attempt, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
         """Guard the transaction that was begun."""
-        ours = self.connection
-        mark = partial(ends.mark, runs=work.runs)
-        self._guard = work.marking = TransactionGuard(ours.connection, ours.ledger, ours, mark)
+        mark = partial(ends.mark, runs=attempt.runs)
+        self._guard = attempt.marking = TransactionGuard(self.connection, mark)
         return nullcontext(self)
 
     def lent(self) -> AbstractContextManager[object]:
@@ -74,9 +73,9 @@ class HandlerTransactions:
         self._guard.require_open()
         require_at_rest(self._guard.driver)
 
-    def end(self, ended: Ended, commit: Commit = USUAL) -> None:
+    def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
         """End an attempt as done and commit, in one round trip."""
-        self.connection.end(ended, self._guard, commit)
+        self.connection.end(ended, self._guard, begins_next=begins_next, waits_for_flush=waits_for_flush)
 
     @property
     def backend(self) -> int | None:

@@ -13,10 +13,11 @@ from typing import NoReturn
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import USUAL, AttemptConnection, Commit, Marking
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Marking
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import (
     OF_BLOCK,
@@ -24,7 +25,6 @@ from hookonce.jobs.attempts.transaction_guard import (
     OverlongBlock,
     TransactionGuard,
 )
-from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -82,7 +82,7 @@ class LongRun:
         try:
             ours.begin()
             leases.lock(ours.ledger, self._run)
-            guard = TransactionGuard(ours.connection, ours.ledger, ours, texts=OF_BLOCK)
+            guard = TransactionGuard(ours, texts=OF_BLOCK)
             with guard as connection:
                 yield connection
             guard.require_open()
@@ -134,18 +134,18 @@ class LongTransactions:
         self._heartbeat = heartbeat
         self._run: LongRun
 
-    def begin(self, work: Work) -> None:
+    def begin(self, attempt: Attempt) -> None:
         """Begin nothing that stays open."""
         self._connection.be_idle()
-        (run,) = work.runs
+        (run,) = attempt.runs
         self._run = LongRun(self._connection, run)
         self.blocks = self._run.transaction
 
     @contextmanager
-    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
+    def open(self, attempt: Attempt, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
         """Hold no connection as long as the handler has none, and watch over its transactions."""
         self._connection.put_back()
-        work.marking.is_marked = (
+        attempt.marking.is_marked = (
             True  # none of its transactions is, but one may go on that has locked the run
         )
         with self._heartbeat.cutting(self._run.cut_overlong):
@@ -162,7 +162,7 @@ class LongTransactions:
     def require_open(self) -> None:
         """There is nothing that could not be committed."""
 
-    def end(self, ended: Ended, commit: Commit = USUAL) -> None:  # noqa: ARG002  the port's
+    def end(self, ended: Ended, **_: bool) -> None:
         """End a run as done and commit, once none of its transactions goes on."""
         (run,) = ended.runs
         lock(self._connection, run)

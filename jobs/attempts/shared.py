@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.attempts.sealing import Sealing
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider

@@ -88,8 +88,6 @@ class TransactionGuard(Marking):
 
     def __init__(
         self,
-        connection: Connection,
-        driver: psycopg.Connection[Any],
         owner: AttemptConnection,
         mark: Callable[[Cursor[Any]], str] | None = None,
         *,
@@ -98,9 +96,8 @@ class TransactionGuard(Marking):
         self.texts = texts
         self._owner = owner
         self._mark = mark
-        self._connection = connection
-        self.driver = driver
-        self._given = connection.get_transaction()
+        self._connection, self.driver = owner.in_transaction()
+        self._given = self._connection.get_transaction()
         self._is_rolled_back = False
         self.is_given_out = False
         """Whether the handler has got past SQLAlchemy."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from hookonce.jobs.attempts import endings
-from hookonce.jobs.attempts.attempt import Claimed, Executor
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.ports import Claimed
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.slot import Slot

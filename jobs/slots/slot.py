@@ -12,7 +12,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from hookonce.jobs.attempts import endings
-from hookonce.jobs.attempts.attempt import Claimed, Executor
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.ports import Claimed
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay

@@ -195,6 +195,7 @@ class Pool:
         self._url = url
         self._free: deque[psycopg.Connection] = deque()
         self._turns = threading.BoundedSemaphore(size)
+        self._is_closed = False
 
     @contextmanager
     def __call__(self) -> Iterator[psycopg.Connection]:
@@ -211,7 +212,11 @@ class Pool:
             self._turns.release()
 
     def close(self) -> None:
-        """Close what is free."""
+        """Close what is free; what is lent is closed when it comes back."""
+        self._is_closed = True
+        self._close_free()
+
+    def _close_free(self) -> None:
         while self._free:
             self._free.pop().close()
 
@@ -227,9 +232,11 @@ class Pool:
 
     def _give_back(self, connection: psycopg.Connection) -> None:
         if connection.broken or connection.closed:
-            self.close()
+            self._close_free()
         elif connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             self._free.append(connection)
+            if self._is_closed:
+                self._close_free()
         else:
             connection.close()
 

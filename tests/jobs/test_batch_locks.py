@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from hookonce.jobs.attempts import single
+from hookonce.jobs.attempts import attempt
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.stats import counters
@@ -51,7 +51,7 @@ def test_end_of_a_lone_run_counts_it_before_it_ends_its_breaker(inbox, holds_whi
 
     def end(connection):
         with connection.transaction():
-            single.counting_batch("handler", 1, partial(breakers.close, handler="handler"))(connection)
+            attempt.counting_batch("handler", 1, partial(breakers.close, handler="handler"))(connection)
 
     counts, breaker = "SELECT 1 FROM hookonce.batch_counts", "SELECT 1 FROM hookonce.breakers"
     assert not holds_while_it_waits_for(end, counts, breaker)

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs import claimer
-from hookonce.jobs.attempts import batch_attempt
+from hookonce.jobs.attempts import failing
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, failed_attempts, takeover
@@ -60,11 +60,11 @@ def leaves_what_it_takes_due():
 
 
 def buries_a_whole_batch():
-    def outcome(self, error):
+    def outcome(_shared, attempt, _batch, error):
         dead = AttemptResult("dead", error=str(error))
-        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in self.runs})  # noqa: SLF001
+        return failing._Outcome(verdicts={run.event.id: (dead, error) for run in attempt.runs})  # noqa: SLF001
 
-    replace(batch_attempt.BatchWork, "_outcome", outcome)
+    replace(failing, "_outcome", outcome)
 
 
 def fails(inbox):
@@ -192,14 +192,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (
-            functions,
-            failed_attempts,
-            batch_parts,
-            claims,
-            due_for_batch,
-            batch_attempt.BatchWork,
-        ):
+        for module in (functions, failed_attempts, batch_parts, claims, due_for_batch, failing):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 import pytest
 
-from hookonce.jobs.attempts import batch_attempt
+from hookonce.jobs.attempts import failing
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.capacity import OneAtATime
@@ -175,16 +175,16 @@ def believes_whatever_is_named():
         about = error.event if isinstance(error.event, list) else [error.event]
         return sorted({event.id for event in about} & set(batch.events))
 
-    replace(batch_attempt, "_named", named)
+    replace(failing, "_named", named)
 
 
 def waits_for_whoever_is_named():
-    def outcome(self, error):
+    def outcome(shared, attempt, batch, error):
         if isinstance(error, RetryLater):
             error.event = None
-        return right(self, error)
+        return right(shared, attempt, batch, error)
 
-    right = replace(batch_attempt.BatchWork, "_outcome", outcome)
+    right = replace(failing, "_outcome", outcome)
 
 
 def takes_all_that_is_due():
@@ -241,8 +241,7 @@ def planted(monkeypatch):
             functions,
             leases,
             Plan,
-            batch_attempt,
-            batch_attempt.BatchWork,
+            failing,
         ):
             for name, value in list(vars(owner).items()):
                 if not name.startswith("__") or name == "__call__":

@@ -106,6 +106,22 @@ def test_planted_mistake_is_noticed(quick, held, caplog, monkeypatch, mistake):
         story(quick, held, caplog, 1)
 
 
+def test_quick_run_whose_commit_fails_holds_its_claim_no_longer(quick):
+    def clashes(_event, tx):
+        tx.execute(text("INSERT INTO effects VALUES ('first')"))
+
+    quick.connection.execute(
+        "ALTER TABLE effects ADD CONSTRAINT once UNIQUE (event) DEFERRABLE INITIALLY DEFERRED"
+    )
+    quick.on(clashes, attempts=1)
+    quick.deliver(*names())
+
+    quick.work()
+
+    assert quick.rows("SELECT count(*) FROM hookonce.runs WHERE status = 'dead'") == [(QUICK,)]
+    until(lambda: quick.drains[0].executor.shared.claims.tokens, [])
+
+
 def works_long(event):
     with event.tx() as tx:
         effect(event, tx)

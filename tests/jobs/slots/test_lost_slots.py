@@ -8,10 +8,9 @@ import psycopg
 import pytest
 
 from hookonce.jobs import claimer
-from hookonce.jobs.attempts import failure_callbacks
+from hookonce.jobs.attempts import failing, failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.single_slot import SingleSlot
@@ -109,7 +108,7 @@ def test_batch_that_the_ledger_has_left_comes_back_when_the_ledger_does(
 
     found, away, right = [], [], AttemptConnection.idle_ledger
     monkeypatch.setattr(AttemptConnection, "idle_ledger", property(idle_ledger))
-    monkeypatch.setattr(SingleRun, "fail", lambda self, *_: self._host.connection.idle_ledger)
+    monkeypatch.setattr(failing, "_fail_run", lambda host, *_: host.connection.idle_ledger)
     inbox.on(collects, batch=BatchSize(50))
     inbox.deliver(*"abcd"[:count])
 

@@ -12,16 +12,16 @@ from tests.stories.mistakes import replace
 
 
 def marks_done_in_a_second_transaction():
-    def make(self, work):
-        event = work.given(None)
+    def make(self, attempt, _following):
+        self._read_events(attempt, None)
         self.connection.reset()
         with transaction.atomic():
             reach("handler.entered")
-            result = work.handler.function(event, connections["default"])
+            result = attempt.handler.function(attempt.events[0], connections["default"])
         reach("handler.returned")
         self.connection.begin()
-        ended = Ended([work.run], [AttemptResult("done", result)], timedelta(0))
-        self.connection.end(ended, work.marking)
+        ended = Ended(attempt.runs, [AttemptResult("done", result)], timedelta(0))
+        self.connection.end(ended, attempt.marking)
 
     replace(Executor, "_make", make)
 

@@ -22,15 +22,16 @@ def never_sweeps():
 
 
 def marks_done_in_a_second_transaction():
-    def make(self, work):
-        event, connection = work.given(None), self.connection.connection
+    def make(self, attempt, _following):
+        self._read_events(attempt, None)
+        connection = self.connection.connection
         self.connection.reset()
         with connection.begin():
             reach("handler.entered")
-            result = work.handler.function(event, connection)
+            result = attempt.handler.function(attempt.events[0], connection)
         reach("handler.returned")
         with connection.begin():
-            ended = ends.Ended([work.run], [AttemptResult("done", result)], timedelta(0))
+            ended = ends.Ended(attempt.runs, [AttemptResult("done", result)], timedelta(0))
             ends.end(engines.raw(connection), ended)
         reach("run.committed")
 

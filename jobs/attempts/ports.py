@@ -1,0 +1,114 @@
+"""The shapes that the way of an attempt is made of (`jobs.attempts.attempt`).
+
+`Attempt` is what is attempted: one run, or a batch. `Transactions` is what its handler writes in: SQLAlchemy's
+transaction, Django's, or none that stays open.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Marking
+from hookonce.jobs.attempts.calls import MakeEventLoop
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.shared import Shared
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.event import ReceivedEvent
+from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
+from hookonce.receiver.monitoring.log_capture import Lines
+
+Claimed = ClaimedRun | ClaimedBatch
+Blocks = Callable[[], AbstractContextManager[Connection]]
+"""Opens a short transaction of a handler that has none."""
+
+
+class Attempt:
+    """One attempt of what was claimed together."""
+
+    def __init__(self, claimed: Claimed, handler: Handler) -> None:
+        self.handler = handler
+        self.batch = claimed if isinstance(claimed, ClaimedBatch) else None
+        """The batch; None of a run, also of one that a handler of batches takes alone."""
+        self.runs: Sequence[ClaimedRun] = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
+        self.marking = Marking()
+        """The state of its transaction and session, as far as it is known."""
+        self.has_started = False
+        """Whether its handler was called, or is about to be."""
+        self.events: list[ReceivedEvent] = []
+        self.lines: Lines | None = None
+        """The lines that its handler has written; None where they are not kept."""
+        self.results: Sequence[AttemptResult] = ()
+        self.ticket: int | None = None
+        """The ticket of the train that its end is flushed with; None where its commit waits for the disk."""
+        self._began = time.monotonic()
+
+    def took(self) -> timedelta:
+        """Return how long it has taken."""
+        return timedelta(seconds=time.monotonic() - self._began)
+
+
+class Host(Protocol):
+    """The executor that makes an attempt, as far as a bad end needs it."""
+
+    connection: AttemptConnection
+    shared: Shared
+    alarm: TimeLimit
+    tell_failure: Callable[[FailedAttempt], None]
+
+    def discard(self) -> None:
+        """Close the connections."""
+
+    def tell(self, attempt: Attempt) -> None:
+        """Log and trace the end of an attempt, which is durable."""
+
+
+class Transaction(Protocol):
+    """One transaction that was begun."""
+
+    shares_flushes: bool
+    """Whether its commit need not wait for the disk, where that is allowed."""
+
+    def lent(self) -> AbstractContextManager[object]:
+        """Lend the handler its connection, as long as the block lasts."""
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` or `RuntimeError` where the transaction, as the handler left it, can't be committed."""
+
+    def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
+        """End an attempt as done and commit, where possible with the begin of the next one's transaction.
+
+        Raises `LeaseLost`, and `CutOff`.
+        """
+
+
+class Transactions(Protocol):
+    """Gives each attempt its transaction; for one executor."""
+
+    rolled_back: str
+    """The error of an attempt whose handler has rolled its transaction back."""
+    blocks: Blocks | None
+    """The function that `event.tx()` calls, since `begin`."""
+
+    @property
+    def event_loop(self) -> MakeEventLoop:
+        """Makes the event loop of `async def` handlers; imported only where there are some."""
+
+    def begin(self, attempt: Attempt) -> None:
+        """Begin, on our connection, the transaction in which the body of an event may be read."""
+
+    def open(self, attempt: Attempt, alarm: TimeLimit) -> AbstractContextManager[Transaction]:
+        """Open the handler's transaction, as long as the block lasts; it is to be ended in it."""
+
+    @property
+    def backend(self) -> int | None:
+        """The process id of the backend that the handler writes on; for other threads."""
+
+    def discard(self) -> None:
+        """Close connections besides ours, in whatever state they are."""
