@@ -20,6 +20,7 @@ from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
@@ -27,7 +28,6 @@ from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
-from hookonce.jobs.report import UnderWay
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool as Connections
@@ -384,7 +384,7 @@ class Claimer:
         return longest
 
     @property
-    def under_way(self) -> UnderWay | None:
+    def under_way(self) -> Attempt | None:
         """The attempt that goes on in the main thread, if one does."""
         return None
 
@@ -407,6 +407,8 @@ class Claimer:
         self._train.end()
         self.executor.close()
         self._steps.close()
-        listen(self._engine, "checkin", lambda _, entry: entry.close())  # a thread that outlives us may have some
+        listen(
+            self._engine, "checkin", lambda _, entry: entry.close()
+        )  # a thread that outlives us may have some
         self._engine.dispose()
         self._client.close()

@@ -1,17 +1,13 @@
 """The event as a handler sees it."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookonce.providers import Delivery, Rejected
-from hookonce.providers.kit.provider import Provider
-from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also
 from hookonce.receiver.ledger.steps import idempotency_key
 
@@ -109,7 +105,8 @@ class ReceivedEvent:
     _parse: Callable[[], Any] = field(repr=False)
     _make: Callable[[str], Capability | None] | None = field(default=None, repr=False)
     _transactions: "Callable[[], AbstractContextManager[Connection]] | None" = field(default=None, repr=False)
-    _capabilities: dict[str, Capability] = field(default_factory=dict, repr=False)
+    capabilities: dict[str, Capability] = field(default_factory=dict, repr=False)
+    """Those that the handler has asked for, by name."""
 
     def tx(self) -> "AbstractContextManager[Connection]":
         """Open a short transaction, in a handler with `tx="none"`: committed at the end of the block, unless it raises.
@@ -150,15 +147,10 @@ class ReceivedEvent:
 
     def capability(self, name: str) -> Any:  # noqa: ANN401  each is of a class of its own
         """Return a `Capability` of this attempt, made for the first that asks; None where the event can have none."""
-        made = self._capabilities
+        made = self.capabilities
         if name not in made and self._make is not None and (new := self._make(name)) is not None:
             made.setdefault(name, new)  # the first thread's is everybody's
         return made.get(name)
-
-    @property
-    def capabilities(self) -> Collection[Capability]:
-        """The capabilities that the handler has asked for."""
-        return self._capabilities.values()
 
     def _steps(self) -> Any:  # noqa: ANN401  `jobs.steps.Steps`
         if (steps := self.capability(STEPS)) is None:
@@ -183,60 +175,6 @@ class ReceivedEvent:
     def idempotency_key(self) -> str:
         """The same for every attempt of this handler on this event, and for no other (64 hex digits)."""
         return idempotency_key(self.source, self.event_id, self._handler)
-
-
-def received(
-    run: ClaimedRun,
-    body: bytes | None,
-    provider: Provider | None,
-    make: Callable[[str], Capability | None] | None = None,
-    transactions: "Callable[[], AbstractContextManager[Connection]] | None" = None,
-) -> ReceivedEvent:
-    """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none.
-
-    `make` makes a capability of the attempt, by its name; `transactions` opens those of a run that has none.
-    """
-    event = run.event
-    if body is None or event.url is None:
-        raise BodyDropped(f"the body of event {event.id} was dropped by retention; it can't be handled again")
-    headers = event.headers or {}
-    if HEADER in headers:
-        body, headers = text_and_headers(body, headers)
-    delivery = Delivery("POST", event.url, headers, body)
-
-    def parse() -> Any:  # noqa: ANN401
-        if event.is_element:
-            return json_or_none(body)
-        return _payload(provider, delivery)
-
-    return ReceivedEvent(
-        id=event.id,
-        event_id=event.event_id,
-        source=event.source,
-        provider=event.provider,
-        type=event.type,
-        account=event.account,
-        occurred_at=event.occurred_at,
-        received_at=event.received_at,
-        headers=delivery.headers,
-        raw=body,
-        attempt=run.attempt,
-        repeat_of=event.repeat_of,
-        is_test=event.is_test,
-        _handler=run.handler,
-        _parse=parse,
-        _make=make,
-        _transactions=transactions,
-    )
-
-
-def _payload(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401
-    if provider is None:
-        return json_or_none(delivery.body)
-    try:
-        return provider.events(delivery)[0].data
-    except (Rejected, IndexError):
-        return None
 
 
 def json_or_none(body: bytes) -> Any:  # noqa: ANN401

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.handlers import Handler
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 
@@ -31,18 +30,10 @@ _END_PATIENCE = timedelta(seconds=1)
 """How long the end of a worker waits for a report that is under way; the server may hang."""
 
 
-class UnderWay(NamedTuple):
-    """An attempt that goes on, since when by the monotonic clock (seconds)."""
-
-    run: ClaimedRun
-    handler: Handler
-    began: float
-
-
 class Place(Protocol):
     """Where one attempt at a time is made; `is_lost`: by a handler that no time limit could end."""
 
-    under_way: UnderWay | None
+    under_way: Attempt | None
     is_lost: bool
     executor: Executor
 

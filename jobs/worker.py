@@ -22,8 +22,8 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
 from hookonce.jobs import drain, stopping
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.claimer import Claimer
-from hookonce.jobs.report import UnderWay
 from hookonce.receiver.redis.bounded_socket import bounding
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 from hookonce.receiver.redis.client import client as redis_client
@@ -272,7 +272,7 @@ def _stop(claimer: Claimer, signum: int) -> None:
         threading.Thread(target=_say_what_is_waited_for, args=[at]).start()
 
 
-def _say_what_is_waited_for(at: UnderWay) -> None:
+def _say_what_is_waited_for(at: Attempt) -> None:
     log.warning(
         "waiting for event %d (handler %s) before it stops; killed, it is run again, alone",
         at.run.event.id,

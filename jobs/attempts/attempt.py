@@ -8,7 +8,9 @@ batch. The transactions that handlers write in differ behind a port (`jobs.attem
 import contextvars
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -27,6 +29,7 @@ from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import FORKED
 from hookonce.jobs.event import BodyDropped
+from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.encryption import CannotDecrypt
@@ -73,14 +76,14 @@ class Executor:
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks called for a failed attempt; in another thread, where this one may not wait for them."""
 
-    def attempt(self, claimed: Claimed, handler: Handler, following: Following = nothing) -> None:
+    def attempt(self, attempt: Attempt, following: Following = nothing) -> None:
         """Attempt a run, or a batch, and end it.
 
         Where another is `following` at once, its transaction is begun with the end. Raises `psycopg.Error` or
         `SQLAlchemyError` when the database is gone: then nothing was written, or all of it, and what was claimed is to
         be given back (`give_back`) before another is begun.
         """
-        self._last = attempt = Attempt(claimed, handler)
+        self._last = attempt
         if (listener := self.shared.listener) is None:
             self._make(attempt, following)
         else:
@@ -91,13 +94,13 @@ class Executor:
 
     def _make(self, attempt: Attempt, following: Following) -> None:
         """Begin, call the handler, and end; or fail."""
-        handler, first = attempt.handler, attempt.runs[0]
+        handler = attempt.handler
         transactions = self._long if handler.is_long else self.transactions
-        call = self._calls.of(handler, self.alarm)
+        call = self._calls.known.get(handler.name) or self._calls.of(handler, self.alarm)
         self.connection.is_lost = None
         try:
-            if first.is_alone:  # its death is charged from now on
-                leases.note_start(self.connection.idle_ledger, first)
+            if attempt.run.is_alone:  # its death is charged from now on
+                leases.note_start(self.connection.idle_ledger, attempt.run)
             transactions.begin(attempt)
             self._read_events(attempt, transactions.blocks)
             with transactions.open(attempt, self.alarm) as transaction:
@@ -144,9 +147,11 @@ class Executor:
 
     def _results(self, attempt: Attempt, returned: object) -> Sequence[Any]:
         """Return what the handler returned, for each run. Raises `TypeError` for what is not JSON."""
+        count = len(attempt.runs)
+        if returned is None:
+            return [None] * count
         if attempt.handler.batch is None:
             return [endings.storable(returned)]
-        count = len(attempt.runs)
         if attempt.batch and isinstance(returned, list | tuple) and len(returned) != count:
             self._warn_of_list(attempt.handler, len(returned), count)
         return endings.results(returned, count)
@@ -170,7 +175,7 @@ class Executor:
         shared, handler, runs = self.shared, attempt.handler, attempt.runs
         has_capabilities = False
         for event in attempt.events:
-            for capability in event.capabilities:
+            for capability in event.capabilities.values():
                 has_capabilities = True
                 capability.require_ended()
         also = shared.failure_rows.after_success(handler.name)
@@ -183,12 +188,12 @@ class Executor:
         attempt.results = done
         if attempt.lines is not None or shared.sealing.keyring.is_on:
             attempt.results = shared.sealing.results(runs, done, attempt.lines)
-        ended = Ended(runs, attempt.results, attempt.took(), also)
+        ended = Ended(runs, attempt.results, timedelta(seconds=time.monotonic() - attempt.began), also)
         transaction.end(ended, begins_next=begins_next, waits_for_flush=attempt.ticket is None)
 
     def _ticket(self, attempt: Attempt) -> int | None:
         """Return the ticket of a run of which nothing but its effects and its end is committed; nobody awaits it."""
-        shared, run, handler = self.shared, attempt.runs[0], attempt.handler
+        shared, run, handler = self.shared, attempt.run, attempt.handler
         is_special = handler.batch or handler.durable or run.is_alone or run.event.provider == COMMAND
         if shared.train is None or is_special or attempt.marking.xact_id is not None:
             return None
@@ -201,12 +206,12 @@ class Executor:
         if attempt.ticket is None:
             self.tell(attempt)
             for event in attempt.events:
-                for capability in event.capabilities:
+                for capability in event.capabilities.values():
                     self._calls.make(
                         capability.calls, self.alarm, attempt.handler.timeout, "a call after the commit"
                     )
         elif (train := self.shared.train) is not None:
-            train.board(attempt.ticket, attempt.runs[0], lambda: self._tell_flushed(attempt))
+            train.board(attempt.ticket, attempt.run, lambda: self._tell_flushed(attempt))
 
     def _tell_flushed(self, attempt: Attempt) -> None:
         self.tell(attempt)
@@ -215,18 +220,33 @@ class Executor:
     def tell(self, attempt: Attempt) -> None:
         """Log and trace the end of an attempt, which is durable."""
         if attempt.batch is not None:
-            failing.report(self.shared, attempt, RunStatus.DONE, len(attempt.runs))
+            self.tell_of_batch(attempt, RunStatus.DONE, len(attempt.runs), None)
             return
-        (run,), (ending,) = attempt.runs, attempt.results
+        run, (ending,) = attempt.run, attempt.results
         if (listener := self.shared.listener) is not None:
             listener.ended(run, ending)
-        failing.log_end(run, ending)
+        if log.isEnabledFor(logging.INFO):
+            log.info("run", extra={**endings.names_of(run), "status": ending.status})
+
+    def tell_of_batch(
+        self, attempt: Attempt, status: RunStatus, events: int, error: BaseException | None
+    ) -> None:
+        """Log and trace so many events of a batch that ended alike; where it failed, nobody is charged."""
+        if (listener := self.shared.listener) is not None:
+            listener.ended_batch(status, has_failed=error is not None)
+        fields: dict[str, object] = {"handler": attempt.handler.name, "events": events, "status": status}
+        if len(sources := {run.event.source for run in attempt.runs}) == 1:
+            fields |= {"source": sources.pop()}
+        if error is not None:
+            log.warning("a batch failed, each half is tried by itself: %s", whereabouts(error), extra=fields)
+        elif events:
+            log.info("batch", extra=fields)
 
     def _let_go(self, attempt: Attempt) -> None:
         """Let go of runs that are over: their leases are renewed no more."""
         self.shared.claims.over(attempt.runs)
         if attempt.batch is None and (listener := self.shared.listener) is not None:
-            listener.over(attempt.runs[0])
+            listener.over(attempt.run)
 
     def end_for_lost(self, claimed: Claimed, handler: Handler, error: TimeUp) -> None:
         """End, on our connection, what is under way in another thread and was not ended by its time limit.

@@ -80,8 +80,7 @@ class AttemptConnection:
     @property
     def ledger(self) -> psycopg.Connection:
         """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
-        if self._driver is None or self._connection is None or self._has_ended_idle():
-            self._open()
+        _ = self.connection
         return self._driver  # type: ignore[return-value]  # it is open
 
     @property
@@ -97,7 +96,9 @@ class AttemptConnection:
     def require_idle(self) -> None:
         """Throw the connection away if it is in a transaction: whoever began that is no attempt."""
         connection, driver = self._connection, self._driver
-        if connection is None or driver is None or connection.invalidated or not is_begun(driver):
+        if connection is None or driver is None or connection.invalidated:
+            return
+        if driver.pgconn.transaction_status not in _BEGUN:
             return
         log.warning(THROWN_AWAY, driver.info.transaction_status.name.lower())
         shut_down(driver)
@@ -114,16 +115,13 @@ class AttemptConnection:
     @property
     def connection(self) -> Connection:
         """The connection in use, opened when needed: also where the server has ended it while it lay idle."""
-        if self._connection is None or self._has_ended_idle():
-            return self._open()
-        return self._connection
-
-    def _has_ended_idle(self) -> bool:
         connection, driver = self._connection, self._driver
-        if connection is None or driver is None or connection.in_transaction():
-            return False
-        status = driver.pgconn.transaction_status
-        return driver.closed or (status == TransactionStatus.IDLE and is_stale(driver))
+        if connection is None or driver is None:
+            return self._open()
+        if connection.in_transaction():
+            return connection
+        is_idle = driver.pgconn.transaction_status == TransactionStatus.IDLE
+        return self._open() if driver.closed or (is_idle and is_stale(driver)) else connection
 
     def _open(self) -> Connection:
         self.discard()
@@ -207,7 +205,9 @@ class AttemptConnection:
             self.require_idle()
         elif chained := self.connection.get_transaction():
             chained.rollback()
-        self.begin()
+        connection = self.connection
+        if not connection.in_transaction():
+            connection.begin()
 
     def be_idle(self) -> None:
         """Be in no transaction, for an attempt that begins none."""

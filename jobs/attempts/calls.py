@@ -39,12 +39,14 @@ class Calls:
     def __init__(self, make_loop: MakeEventLoop) -> None:
         """Make the event loop by `make_loop` when it is needed: what it calls gets connections of another kind each."""
         self._make_loop = make_loop
-        self._of: dict[str, Call] = {}
+        self.known: dict[str, Call] = {}
+        """The calls that were made so far, by their handlers' names."""
         self._loop: EventLoop | None = None
 
     def of(self, handler: Handler, alarm: TimeLimit) -> Call:
-        """Return what calls a handler; what that needs is imported with the first."""
-        return self._of.get(handler.name) or self._of.setdefault(handler.name, self._made(handler, alarm))
+        """Make the call of a handler, which is kept; modules that it needs are imported with the first."""
+        self.known[handler.name] = call = self._made(handler, alarm)
+        return call
 
     def _made(self, handler: Handler, alarm: TimeLimit) -> Call:
         if handler.is_long:
@@ -85,7 +87,7 @@ class Calls:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
-        self._of.clear()
+        self.known.clear()
 
     def _event_loop(self, alarm: TimeLimit) -> "EventLoop":
         if self._loop is None:

@@ -23,7 +23,6 @@ from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
 from hookonce.jobs.event import BodyDropped, Postponed, ReceivedEvent
-from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.failures.issues import issue_of
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
@@ -137,7 +136,7 @@ def _refuse(host: Host, attempt: Attempt, lost: LeaseLost) -> None:
     The line names the first event of a batch. Runs of it that are still under our token come back with its lease's
     end.
     """
-    runs, names = attempt.runs, endings.names_of(attempt.runs[0])
+    runs, names = attempt.runs, endings.names_of(attempt.run)
     if len(runs) > 1:
         host.shared.claims.drop([runs[0].token])
         names["events"] = len(runs)
@@ -245,11 +244,11 @@ def _fail_batch(host: Host, attempt: Attempt, batch: ClaimedBatch, error: BaseEx
     ended = [
         (run, *outcome.verdicts[run.event.id]) for run in attempt.runs if run.event.id in outcome.verdicts
     ]
-    for run, ending, _ in ended:
-        log_end(run, ending)
+    for run, ending, _ in ended if log.isEnabledFor(logging.INFO) else ():
+        log.info("run", extra={**endings.names_of(run), "status": ending.status})
     left = len(attempt.runs) - len(ended)
     status = RunStatus.WAITING if left else RunStatus.DEAD
-    report(host.shared, attempt, status, left, error if outcome.error else None)
+    host.tell_of_batch(attempt, status, left, error if outcome.error else None)
     for run, ending, of_run in ended if failure_callbacks.callbacks else ():
         if ending.error is not None:
             host.tell_failure(failure_of(run, of_run, is_dead=ending.status == RunStatus.DEAD))
@@ -272,7 +271,7 @@ def _outcome(shared: Shared, attempt: Attempt, batch: ClaimedBatch, error: BaseE
         rest = [event for event in batch.events if event not in verdicts]
         return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
     if isinstance(error, Postponed) and getattr(error, "event", None) is None:
-        ending = endings.verdict(attempt.runs[0], handler, error, sealing.said)
+        ending = endings.verdict(attempt.run, handler, error, sealing.said)
         if not ending.counted:
             return _Outcome(delay=ending.delay)
     return _Outcome(parts=batch_parts.halves(batch.events), error=endings.text(sealing.said(error)))
@@ -313,24 +312,3 @@ def _leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
         "a handler's transaction is prepared, or at its COMMIT: its run stays as it is until that has ended",
         extra=endings.names_of(runs[0]),
     )
-
-
-def log_end(run: ClaimedRun, ending: AttemptResult) -> None:
-    """Log how a run has ended."""
-    if log.isEnabledFor(logging.INFO):
-        log.info("run", extra={**endings.names_of(run), "status": ending.status})
-
-
-def report(
-    shared: Shared, attempt: Attempt, status: RunStatus, events: int, error: BaseException | None = None
-) -> None:
-    """Log and trace the events of a batch that ended alike; those of one that failed have no failures of it."""
-    if (listener := shared.listener) is not None:
-        listener.ended_batch(status, has_failed=error is not None)
-    said: dict[str, object] = {"handler": attempt.handler.name, "events": events, "status": status}
-    if len(sources := {run.event.source for run in attempt.runs}) == 1:
-        said |= {"source": sources.pop()}
-    if error is not None:
-        log.warning("a batch failed, each half is tried by itself: %s", whereabouts(error), extra=said)
-    elif events:
-        log.info("batch", extra=said)

@@ -5,12 +5,15 @@ a method of `ReceivedEvent` that asks for it, and a maker here. Nothing else of 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from hookonce.jobs.attempts.ports import Blocks, Host
 from hookonce.jobs.attempts.shared import Shared
-from hookonce.jobs.event import STEPS, Capability, ReceivedEvent, received
+from hookonce.jobs.event import STEPS, BodyDropped, Capability, ReceivedEvent, json_or_none
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import Steps, steps_of
+from hookonce.providers import Delivery, Rejected
+from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
@@ -36,10 +39,41 @@ def event_of(host: Host, run: ClaimedRun, handler: Handler, blocks: Blocks | Non
     body, key = event.body, event.key_id
     if body is None and event.url is not None and (found := leases.load_body(host.connection.ledger, event)):
         body, key = found
-    if body is not None and key is not None:
-        body = shared.sealing.opened(event, body, key)
+    url, headers = event.url, event.headers or {}
+    if body is None or url is None:
+        raise BodyDropped(f"the body of event {event.id} was dropped by retention; it can't be handled again")
+    raw = body if key is None else shared.sealing.opened(event, body, key)
+    if HEADER in headers:
+        raw, headers = text_and_headers(raw, headers)
+
+    def parse() -> Any:  # noqa: ANN401  whatever the sender sent
+        provider = None if event.is_element else shared.provider_of(event.source, event.provider)
+        if provider is None:
+            return json_or_none(raw)
+        try:
+            return provider.events(Delivery("POST", url, headers, raw))[0].data
+        except (Rejected, IndexError):
+            return None
 
     def make(name: str) -> Capability | None:
         return MAKERS[name](shared, run, handler)
 
-    return received(run, body, shared.provider_of(event.source, event.provider), make, blocks)
+    return ReceivedEvent(
+        id=event.id,
+        event_id=event.event_id,
+        source=event.source,
+        provider=event.provider,
+        type=event.type,
+        account=event.account,
+        occurred_at=event.occurred_at,
+        received_at=event.received_at,
+        headers=headers,
+        raw=raw,
+        attempt=run.attempt,
+        repeat_of=event.repeat_of,
+        is_test=event.is_test,
+        _handler=run.handler,
+        _parse=parse,
+        _make=make,
+        _transactions=blocks,
+    )

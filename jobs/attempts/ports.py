@@ -22,6 +22,7 @@ from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
+from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring.log_capture import Lines
 
 Claimed = ClaimedRun | ClaimedBatch
@@ -37,6 +38,8 @@ class Attempt:
         self.batch = claimed if isinstance(claimed, ClaimedBatch) else None
         """The batch; None of a run, also of one that a handler of batches takes alone."""
         self.runs: Sequence[ClaimedRun] = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
+        self.run = self.runs[0]
+        """The run; of a batch the first."""
         self.marking = Marking()
         """The state of its transaction and session, as far as it is known."""
         self.has_started = False
@@ -47,11 +50,12 @@ class Attempt:
         self.results: Sequence[AttemptResult] = ()
         self.ticket: int | None = None
         """The ticket of the train that its end is flushed with; None where its commit waits for the disk."""
-        self._began = time.monotonic()
+        self.began = time.monotonic()
+        """Since when it is made, by the monotonic clock."""
 
     def took(self) -> timedelta:
         """Return how long it has taken."""
-        return timedelta(seconds=time.monotonic() - self._began)
+        return timedelta(seconds=time.monotonic() - self.began)
 
 
 class Host(Protocol):
@@ -67,6 +71,11 @@ class Host(Protocol):
 
     def tell(self, attempt: Attempt) -> None:
         """Log and trace the end of an attempt, which is durable."""
+
+    def tell_of_batch(
+        self, attempt: Attempt, status: RunStatus, events: int, error: BaseException | None
+    ) -> None:
+        """Log and trace so many events of a batch that ended alike, by an error where it failed."""
 
 
 class Transaction(Protocol):

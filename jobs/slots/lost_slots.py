@@ -14,9 +14,8 @@ from datetime import timedelta
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
-from hookonce.jobs.attempts.ports import Claimed
+from hookonce.jobs.attempts.ports import Attempt, Claimed
 from hookonce.jobs.claimer import Claimer
-from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -41,7 +40,7 @@ class LostSlots:
         self._all = [*slots, batches] if batches is not None else list(slots)
         self._on_lost = on_lost
         self._lock = threading.Lock()
-        self._lost: list[tuple[Slot, UnderWay]] = []
+        self._lost: list[tuple[Slot, Attempt]] = []
 
     def lose(self, slot: Slot) -> None:
         """Count a slot as lost; the watchdog's thread calls this, again and again."""

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.claimer import AWAY, SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
-from hookonce.jobs.report import Reporter, UnderWay
+from hookonce.jobs.report import Reporter
 from hookonce.jobs.slots.batches import Batches
 from hookonce.jobs.slots.capacity import OneAtATime
 from hookonce.jobs.slots.slot import Slot
@@ -40,7 +41,7 @@ class SingleSlot(Claimer):
         self._quick_first = False
 
     @property
-    def under_way(self) -> UnderWay | None:
+    def under_way(self) -> Attempt | None:
         """The attempt that goes on."""
         return self.slot.under_way
 

@@ -6,17 +6,14 @@ many has a thread, which outlives every job.
 
 import queue
 import threading
-import time
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Protocol
 
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.attempts.ports import Claimed
+from hookonce.jobs.attempts.ports import Attempt, Claimed
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Registry
-from hookonce.jobs.report import UnderWay
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss, WorkerEnd
@@ -41,8 +38,8 @@ class Slot:
         self.number = number
         self.claimed: Claimed | None = None
         """The run, or the batch, that it has begun and that is not settled yet."""
-        self.under_way: UnderWay | None = None
-        """The attempt that goes on; of a batch the first run's."""
+        self.under_way: Attempt | None = None
+        """The attempt that goes on."""
         self.following: ClaimedRun | None = None
         """The run that it has taken to go on with after the one that is under way."""
         self.is_lost = False
@@ -63,7 +60,7 @@ class Slot:
                 while True:
                     self._attempt(claimed)
                     count += len(claimed.runs) if isinstance(claimed, ClaimedBatch) else 1
-                    if (following := self.following or self._next()) is None:
+                    if (following := self.following or self._take_next()) is None:
                         return count
                     claimed = following
         finally:
@@ -79,30 +76,27 @@ class Slot:
             self.executor.give_back(self.claimed, ConnectionLoss(how))
         self.claimed = None
 
-    def begin(self, claimed: Claimed) -> UnderWay:
+    def begin(self, claimed: Claimed) -> Attempt:
         """Note what is to be begun, so that nobody takes the slot for a free one."""
         handler = self._registry.named(claimed.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{claimed.handler}' vanished from the registry")
-        first = claimed.runs[0] if isinstance(claimed, ClaimedBatch) else claimed
-        self.under_way = at = UnderWay(first, handler, time.monotonic())
+        self.under_way = attempt = Attempt(claimed, handler)
         self.claimed, self.following = claimed, None
-        return at
+        return attempt
 
     def _attempt(self, claimed: Claimed) -> None:
-        at = self.begin(claimed)
-        self.executor.attempt(claimed, at.handler, self._take_next)
-        if isinstance(claimed, ClaimedRun):
-            self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))
+        attempt = self.begin(claimed)
+        handler = attempt.handler
+        self.executor.attempt(attempt, self._take_next)
+        if attempt.batch is None:
+            self._registry.note(handler.name, attempt.took())
         self.claimed = None
-        self.has_freed_place |= at.handler.limit is not None and at.handler.limit.concurrency is not None
-
-    def _next(self) -> ClaimedRun | None:
-        return None if self._supplier is None else self._supplier.next_for(self)
+        self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
 
     def _take_next(self) -> ClaimedRun | None:
         """Take the next run, while this one ends."""
-        self.following = self._next()
+        self.following = None if self._supplier is None else self._supplier.next_for(self)
         return self.following
 
 

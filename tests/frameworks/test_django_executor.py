@@ -14,6 +14,7 @@ from hookonce import GiveUp, RetryLater
 from hookonce.jobs import claimer
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.event import STEPS
 from hookonce.jobs.report import Reporter
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.stats import worker_slots
@@ -491,7 +492,7 @@ def test_step_stays_done_where_the_orm_s_writes_are_rolled_back(inbox):
 
 def test_handler_of_django_does_not_return_in_the_midst_of_a_step(inbox):
     def pay(event, connection):
-        begun.append(event._with_steps())  # noqa: SLF001  as a thread would that goes on
+        begun.append(event.capability(STEPS))  # as a thread would that goes on
         begun[0]._under_way.add("charge")  # noqa: SLF001
 
     begun = []

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from hookonce.jobs import claimer
 from hookonce.jobs.attempts import failing
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, failed_attempts, takeover
@@ -99,11 +100,11 @@ def dies(inbox):
         for name, ids in met.batchable.items():
             found = claim_batch(inbox.connection, inbox.registry, name, ids=ids)
             if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
-                executor.attempt(found.batch, taker)
+                executor.attempt(Attempt(found.batch, taker))
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
-                executor.attempt(run, taker)
+                executor.attempt(Attempt(run, taker))
         lapse(inbox.connection)
     return promises(inbox)
 

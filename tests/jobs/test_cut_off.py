@@ -70,9 +70,9 @@ def test_handler_that_loses_its_connection_each_time_is_dead_at_last_and_others_
     starts = []
     right = Executor._make
 
-    def make(self, work):
-        starts.extend(run.event.event_id for run in work.runs)
-        right(self, work)
+    def make(self, attempt, following):
+        starts.extend(run.event.event_id for run in attempt.runs)
+        right(self, attempt, following)
 
     inbox.on(
         handler, pattern="bad", attempts=2, tx="none" if handler is ends_its_session_in_a_block else None

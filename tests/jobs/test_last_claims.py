@@ -148,8 +148,8 @@ def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path, 
     def takes(events, _tx):
         sizes.append(len(events))
 
-    def die(work):
-        sizes.append(len(work.runs))
+    def die(attempt, _following):
+        sizes.append(len(attempt.runs))
         raise KeyboardInterrupt
 
     sizes = []

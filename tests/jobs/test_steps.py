@@ -518,7 +518,7 @@ def test_steps_need_no_thread_of_their_own(inbox, bank):
 
 def test_event_without_a_run_has_no_steps():
     event = object.__new__(ReceivedEvent)
-    event._make, event._capabilities = None, {}
+    event._make, event.capabilities = None, {}
 
     with pytest.raises(StepError, match="this event can have no steps"):
         event.step("charge", str)

@@ -104,14 +104,14 @@ def round_trip(
         try:
             for text in begin:
                 pgconn.send_query_params(text, None)
-            _send(pgconn, [*((text, None) for text in first), *wanted], preparing, new)
+            _send(pgconn, [*zip(first, itertools.repeat(None)), *wanted], preparing, new)
             pgconn.pipeline_sync()
             if pgconn.flush():
                 connection.wait(_sent(pgconn))
             results: list[PGresult] = connection.wait(_results(pgconn))
         finally:
             _leave_pipeline(pgconn)
-    if preparing is not None:
+    if preparing is not None and (new or not results or results[-1].status == ExecStatus.FATAL_ERROR):
         _remember(preparing, new, results)
     if new:  # what has only been prepared has no status of its command
         results = [
@@ -181,6 +181,8 @@ def _remember(
 def _wanted(place: str, encoding: str, query: str, values: Mapping[str, object]) -> tuple[bytes, _Parameters]:
     """Return a statement and its values as they are sent."""
     text, names = _numbered(query, place)
+    if not names:
+        return text, None
     return text, [None if (value := values[name]) is None else _as_text(value, encoding) for name in names]
 
 
@@ -261,15 +263,16 @@ def _as_text(value: object, encoding: str) -> bytes | None:
         return value.encode(encoding)
     if isinstance(value, list):
         return _list_as_text(value, encoding)
-    return _AS_TEXT[type(value)](value)
+    return _AS_TEXT[type(value)](value).encode()
 
 
-_AS_TEXT: Mapping[type, Callable[[Any], bytes]] = {
-    bool: lambda value: b"t" if value else b"f",
-    int: lambda value: b"%d" % value,
-    bytes: lambda value: b"\\x" + value.hex().encode(),
-    UUID: lambda value: value.hex.encode(),
-    datetime: lambda value: value.isoformat().encode(),
+# No lambdas where there is a type's own: each end of a run sends a few of these.
+_AS_TEXT: Mapping[type, Callable[[Any], str]] = {
+    bool: str,
+    int: str,
+    bytes: lambda value: "\\x" + value.hex(),
+    UUID: str,
+    datetime: datetime.isoformat,
     # One number of microseconds would be too large for PostgreSQL 14.
-    timedelta: lambda value: b"%d seconds %d microseconds" % divmod(value // _MICROSECOND, 1_000_000),
+    timedelta: lambda value: f"{value.total_seconds():.6f} seconds",
 }

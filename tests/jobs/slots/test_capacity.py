@@ -7,25 +7,26 @@ from types import SimpleNamespace
 
 import pytest
 
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots import capacity as capacities
 from hookonce.jobs.slots.capacity import QUICK as QUICK_LANE
 from hookonce.jobs.slots.capacity import SLOW as SLOW_LANE
 from hookonce.jobs.slots.capacity import Capacity, ClaimCapacity, OneAtATime, Rate
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 SLOW, QUICK = timedelta(seconds=2), timedelta(milliseconds=1)
 
 
 @dataclass
 class Slot:
-    under_way: UnderWay | None = None
+    under_way: Attempt | None = None
     following: object = None
 
 
 def run_of(handler):
-    return SimpleNamespace(handler=handler, token=handler)
+    return ClaimedRun(None, 0, handler, attempt=1, cycle=1, token=handler)
 
 
 def anything(_run):
@@ -60,7 +61,7 @@ def capacity(registry, slots, buffer):
 
 
 def work_at(slot, handler):
-    slot.under_way = UnderWay(run_of(handler), None, time.monotonic())
+    slot.under_way = Attempt(run_of(handler), None)
 
 
 def test_slot_that_is_left_is_kept_for_quick_ones(capacity, slots):

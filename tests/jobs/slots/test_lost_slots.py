@@ -11,6 +11,7 @@ from hookonce.jobs import claimer
 from hookonce.jobs.attempts import failing, failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.single_slot import SingleSlot
@@ -271,7 +272,7 @@ def test_slot_that_has_gone_on_is_not_ended_for_what_it_was_at(inbox, pool_of, l
         pool.run_due()
         slot = until(lambda: next((each for each in pool._slots if each.under_way), None))  # noqa: SLF001
         pool._lost.lose(slot)  # noqa: SLF001
-        slot.under_way = slot.under_way._replace(began=0)
+        slot.under_way = Attempt(slot.claimed, slot.under_way.handler)
         pool._lost.end_lost(another, another.executor)  # noqa: SLF001
         assert statuses(inbox) == {"a": ("running", 1)}
         let_go.set()
