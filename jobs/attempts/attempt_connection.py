@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
-from hookonce.receiver.ledger.database.round_trip import is_crash_of_others
+from hookonce.receiver.ledger.database.round_trip import is_crash_of_others, require, round_trip
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
 
@@ -174,13 +174,12 @@ class AttemptConnection:
 
         `asks_for_prepared`: it may have prepared a statement, which uses the session up.
         """
-        driver = self.ledger
-        with driver.pipeline():
-            for statement in (*ends.taking_out(driver), session_reset.UNLOCK):
-                driver.execute(statement)
-            if asks_for_prepared:
-                asked = driver.execute(session_reset.IS_ANYTHING_PREPARED)
-        if asks_for_prepared and asked.fetchone() == (True,):
+        _, driver = self.in_transaction()
+        first = [*ends.taking_out(driver), session_reset.UNLOCK]
+        if asks_for_prepared:
+            first.append(session_reset.IS_ANYTHING_PREPARED)
+        last = require(round_trip(driver, [], first=first, prepare=False)[-1])
+        if asks_for_prepared and last.get_value(0, 0) == b"t":
             ends.use_up(driver)
 
     def put_back(self) -> None:

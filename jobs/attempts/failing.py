@@ -121,12 +121,14 @@ def _is_for_want_of_a_step_s_connection(error: BaseException) -> bool:
 def _readable(error: BaseException, alarm: TimeLimit, timeout: timedelta) -> BaseException:
     """Return an error whose text can be had within the handler's time, or else `TimeUp` in its place."""
     try:
-        with alarm.limit(timeout):
-            str(error)
+        alarm.start(timeout)
+        str(error)
     except TimeUp:
         return TimeUp()  # another, which has the error that takes no end in its context
     except BaseException:  # noqa: BLE001, S110  whoever reads it next notes that
         pass
+    finally:
+        alarm.unset()
     return error
 
 
@@ -189,7 +191,7 @@ def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | No
 def _write_failure(host: Host, attempt: Attempt, ending: AttemptResult, *, has_committed: bool) -> RunStatus:
     """Write the end of a run that did not succeed, and commit; return what the run is now. Raises `LeaseLost`."""
     connection = host.connection
-    ledger, transaction = connection.begun, connection.begin()
+    transaction, ledger = connection.in_transaction()
     found = failed_attempts.fail(ledger, attempt.runs, [ending], attempt.took())
     if not found:
         raise ends.lost(attempt.runs)

@@ -8,7 +8,8 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 MAX_MESSAGE_LENGTH = 1800
@@ -113,5 +114,10 @@ def _place(error: BaseException) -> str | None:
 
 def home_of(path: str) -> str:
     """Return the folder that a file's module was found in, with its slash; empty where that is not known."""
-    homes = (f"{home.rstrip('/')}/" for home in sys.path if home)
+    return _home_of(path, tuple(sys.path))
+
+
+@lru_cache(maxsize=1024)
+def _home_of(path: str, places: Sequence[str]) -> str:
+    homes = (f"{home.rstrip('/')}/" for home in places if home)
     return max((home for home in homes if path.startswith(home)), key=len, default="")

@@ -152,9 +152,10 @@ def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
     before = _LINES_BEFORE if is_users else 0
     numbers = range(max(line - before, 1), line + 1)
     # What is masked is whole then: half a secret would not be found.
-    lines = [told.cleaned(linecache.getline(path, number).rstrip())[:_MAX_CODE] for number in numbers]
+    code = told.cleaned("\n".join([linecache.getline(path, number).rstrip() for number in numbers]))
+    lines = [each[:_MAX_CODE] for each in code.split("\n")]
     while len(lines) > 1 and not lines[0]:
         del lines[0]
-    code = dedent("\n".join(lines)).split("\n") if lines[-1] else []
+    kept = dedent("\n".join(lines)).split("\n") if lines[-1] else []
     folder = home_of(path)
-    return Frame(path[len(folder) :], line, function, tuple(code), is_users, folder)
+    return Frame(path[len(folder) :], line, function, tuple(kept), is_users, folder)

@@ -7,6 +7,7 @@ commands, the API and the pages show it, each in its own way. The ledger keeps i
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from textwrap import indent
 from typing import Any, Literal
 
@@ -62,7 +63,7 @@ class Inner:
     errors: tuple[Raised, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Traceback:
     """An error after what it came from: the newest is last."""
 
@@ -73,7 +74,7 @@ class Traceback:
         """The traceback as Python prints it."""
         return "".join(map(_text, self.errors))
 
-    @property
+    @cached_property
     def as_json(self) -> bytes:
         """What the ledger keeps; `parse` reads it."""
         return json.dumps(asdict(self, dict_factory=_said)).encode()

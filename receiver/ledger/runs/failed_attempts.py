@@ -66,6 +66,30 @@ SELECT event, n, is_dead FROM verdict
 """  # noqa: S608  constants
 
 
+_COLUMNS = (
+    *("statuses", "counted", "most", "delays", "waits", "errors", "tracebacks", "keys", "logs", "logs_keys"),
+    *("issues", "titles", "releases"),
+)
+
+
+def _values_of(ending: AttemptResult) -> tuple[object, ...]:
+    """Return the values of `_COLUMNS` for one run."""
+    issue = ending.issue or (None, None, None)
+    return (
+        str(ending.status),
+        ending.counted,
+        ending.most,
+        ending.delay,
+        ending.waits,
+        ending.error,
+        ending.traceback,
+        ending.key_id,
+        ending.logs,
+        ending.logs_key,
+        *issue,
+    )
+
+
 class Place(NamedTuple):
     """A row of the queue."""
 
@@ -98,20 +122,8 @@ def fail_rows(
         "token": token,
         "events": [place.event for place in places],
         "places": [place.n for place in places],
-        "statuses": [str(each.status) for each in endings],
-        "counted": [each.counted for each in endings],
-        "most": [each.most for each in endings],
-        "delays": [each.delay for each in endings],
-        "waits": [each.waits for each in endings],
-        "errors": [each.error for each in endings],
-        "tracebacks": [each.traceback for each in endings],
-        "keys": [each.key_id for each in endings],
-        "logs": [each.logs for each in endings],
-        "logs_keys": [each.logs_key for each in endings],
-        "issues": [each.issue and each.issue.id for each in endings],
-        "titles": [each.issue and each.issue.title for each in endings],
-        "releases": [each.issue and each.issue.release for each in endings],
         "took": took,
+        **dict(zip(_COLUMNS, map(list, zip(*map(_values_of, endings), strict=True)), strict=True)),
     }
     with connection.pipeline():
         connection.execute(plans.FOR_END)
