@@ -195,12 +195,12 @@ class Claimer:
         doubtful = self._train.take_doubtful()
         try:
             while doubtful:
-                passenger = doubtful[0]
-                if takeover.settle(self.executor.idle_ledger, passenger.run) is not None:
-                    self._held.over([passenger.run])
+                attempt = doubtful[0]
+                if takeover.settle(self.executor.idle_ledger, attempt.run) is not None:
+                    self._held.over([attempt.run])
                 else:
                     flushing.flush(self.executor.idle_ledger)
-                    tell(passenger)
+                    tell(attempt)
                 del doubtful[0]
         finally:
             if doubtful:
@@ -213,9 +213,9 @@ class Claimer:
 
         The runs may be started until then, by the monotonic clock.
         """
-        if places := self.registry.places():  # of limits: what waits for one that is free now is due
+        if places := self.registry.most_at_once:  # of limits: what waits for one that is free now is due
             limit_gate.take_up(self.executor.idle_ledger, places)
-        apart = self.registry.with_breakers()
+        apart = self.registry.with_breakers
         if failing := {name: apart[name] for name in self._failing & apart.keys()}:
             breakers.try_one(self.executor.idle_ledger, failing)
         finished = self._held.take_finished()
@@ -290,9 +290,10 @@ class Claimer:
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
         """Give back runs that were not started; others may have them. Where that fails they wait to be given back."""
-        runs = list(runs)
+        if not (runs := list(runs)):
+            return
         try:
-            released = leases.release(self.executor.idle_ledger, runs) if runs else ()
+            released = leases.release(self.executor.idle_ledger, runs)
         except BaseException:
             self.buffer.put(runs, 0.0)
             raise
@@ -347,7 +348,7 @@ class Claimer:
             issues.register_release(self.executor.idle_ledger, self._shared.sealing.release)
             requeued = ignored.requeue(self.executor.idle_ledger, self.registry.matching, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
-            unlimited = dict.fromkeys(self.registry.without_places(), limit_gate.MAX_WAITING)
+            unlimited = dict.fromkeys(self.registry.without_limit(), limit_gate.MAX_WAITING)
             limit_gate.take_up(self.executor.idle_ledger, unlimited)
         if requeued:  # at once: a worker without these handlers would ignore them again
             self.run_due(requeued)

@@ -187,13 +187,19 @@ class Registry:
                 )
         self._handlers.append(handler)
         self._by_name.setdefault(handler.name, handler)
-        self._taking.clear()
+        self._forget()
 
     def keep(self, handlers: Iterable[Handler]) -> None:
         """Have these handlers, and none besides."""
         self._handlers = list(handlers)
         self._by_name = {handler.name: handler for handler in reversed(self._handlers)}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was worked out from the handlers so far."""
         self._taking.clear()
+        for name in ("with_breakers", "most_at_once"):
+            self.__dict__.pop(name, None)
 
     def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
         """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""
@@ -223,6 +229,7 @@ class Registry:
         """Return a handler by name, or None."""
         return self._by_name.get(name)
 
+    @cached_property
     def with_breakers(self) -> dict[str, timedelta]:
         """Return the handlers that are stopped when they fail again and again, and how far apart a rate has runs."""
         return {
@@ -233,7 +240,8 @@ class Registry:
             if handler.breaker is not None
         }
 
-    def places(self) -> dict[str, int]:
+    @cached_property
+    def most_at_once(self) -> dict[str, int]:
         """Return the handlers that are limited to a number at once, and that number."""
         limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
         return {name: limit.concurrency for name, limit in limited.items() if limit.concurrency}
@@ -242,9 +250,9 @@ class Registry:
         """Return by which rate each handler's runs are given times; empty where it has none."""
         return {handler.name: handler.limit.schedule if handler.limit else "" for handler in self._handlers}
 
-    def without_places(self) -> list[str]:
+    def without_limit(self) -> list[str]:
         """Return the names of the handlers of which any number may run at once."""
-        return sorted({handler.name for handler in self._handlers} - self.places().keys())
+        return sorted({handler.name for handler in self._handlers} - self.most_at_once.keys())
 
     def note(self, name: str, took: timedelta) -> None:
         """Note how long an attempt of a handler took; the last few count."""

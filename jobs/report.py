@@ -30,8 +30,8 @@ _END_PATIENCE = timedelta(seconds=1)
 """How long the end of a worker waits for a report that is under way; the server may hang."""
 
 
-class Place(Protocol):
-    """Where one attempt at a time is made; `is_lost`: by a handler that no time limit could end."""
+class AnySlot(Protocol):
+    """A slot as it is reported; `is_lost`: by a handler that no time limit could end."""
 
     under_way: Attempt | None
     is_lost: bool
@@ -46,11 +46,11 @@ class Report:
 
     def __init__(
         self,
-        places: Sequence[Place],
-        besides: Sequence[Place] = (),
+        slots: Sequence[AnySlot],
+        besides: Sequence[AnySlot] = (),
         count_children: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._places = places
+        self._slots = slots
         self._besides = besides
         self._count_children = count_children
         self._said: SlotReport | None = None
@@ -76,7 +76,7 @@ class Report:
     def long_attempts(self) -> list[LongAttempt]:
         """Return the attempts that take long, with the backends that they are with."""
         least = time.monotonic() - worker_slots.LONG_AFTER.total_seconds()
-        found = [(place.executor, place.under_way) for place in (*self._places, *self._besides)]
+        found = [(slot.executor, slot.under_way) for slot in (*self._slots, *self._besides)]
         return [
             LongAttempt(under_way.run.handler, under_way.run.event.id, executor.backend)
             for executor, under_way in found
@@ -84,11 +84,9 @@ class Report:
         ]
 
     def _count(self) -> SlotReport:
-        lost = sum(place.is_lost for place in self._places)
-        busy = sum(place.under_way is not None and not place.is_lost for place in self._places)
-        return SlotReport(
-            len(self._places), min(busy + self._count_children(), len(self._places) - lost), lost
-        )
+        lost = sum(slot.is_lost for slot in self._slots)
+        busy = sum(slot.under_way is not None and not slot.is_lost for slot in self._slots)
+        return SlotReport(len(self._slots), min(busy + self._count_children(), len(self._slots) - lost), lost)
 
 
 class Reporter:
@@ -99,10 +97,10 @@ class Reporter:
 
     def __init__(
         self,
-        place: Place,
+        slot: AnySlot,
         connect: Callable[[], AbstractContextManager[psycopg.Connection]],
     ) -> None:
-        self._report = Report([place])
+        self._report = Report([slot])
         self._connect = connect
         self._has_reported = False
         self._has_ended = threading.Event()

@@ -19,7 +19,6 @@ from sqlalchemy import Engine
 from hookonce.jobs.attempts import endings, failing
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
 from hookonce.jobs.attempts.calls import Calls
-from hookonce.jobs.attempts.failing import Unreadable
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_event import event_of
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
@@ -133,17 +132,17 @@ class Executor:
 
         Raises `BodyDropped` and `CannotDecrypt`; for a batch `Unreadable`, with all that can't be read.
         """
-        attempt.lines = log_capture.begin()
+        attempt.lines = log_capture.begin() if log_capture.Installed.level else None
         errors: dict[int, BodyDropped | CannotDecrypt] = {}
         for run in attempt.runs:
             try:
-                attempt.events.append(event_of(self, run, attempt.handler, blocks))
+                attempt.events.append(event_of(self.shared, self.connection, run, attempt.handler, blocks))
             except (BodyDropped, CannotDecrypt) as error:
                 if attempt.batch is None:
                     raise
                 errors[run.event.id] = error
         if errors:
-            raise Unreadable(errors)
+            raise endings.Unreadable(errors)
 
     def _results(self, attempt: Attempt, returned: object) -> Sequence[Any]:
         """Return what the handler returned, for each run. Raises `TypeError` for what is not JSON."""
@@ -211,7 +210,8 @@ class Executor:
                         capability.calls, self.alarm, attempt.handler.timeout, "a call after the commit"
                     )
         elif (train := self.shared.train) is not None:
-            train.board(attempt.ticket, attempt.run, lambda: self._tell_flushed(attempt))
+            attempt.tell_flushed = self._tell_flushed
+            train.board(attempt)
 
     def _tell_flushed(self, attempt: Attempt) -> None:
         self.tell(attempt)

@@ -5,7 +5,7 @@ Where the inbox has keys, whatever quotes an event is sealed.
 
 import json
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -63,6 +63,14 @@ RETURNED_COROUTINE = (
     "the handler returned a coroutine that nobody awaits; decorate the `async def` itself with @on, or make what "
     "wraps it an `async def`"
 )
+
+
+class Unreadable(Exception):  # noqa: N818  what was found
+    """Some events of a batch have no body that can be read; by the event's id, why."""
+
+    def __init__(self, errors: Mapping[int, BodyDropped | CannotDecrypt]) -> None:
+        super().__init__()
+        self.errors = errors
 
 
 class Sealing:

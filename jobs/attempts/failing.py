@@ -5,20 +5,20 @@ tried by itself (`receiver.ledger.runs.batches`), so only a run that is alone ca
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts import endings, failure_callbacks
-from hookonce.jobs.attempts.attempt_connection import CutOff
-from hookonce.jobs.attempts.endings import Verdict
-from hookonce.jobs.attempts.failure_callbacks import failure_of
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
+from hookonce.jobs.attempts.endings import Unreadable, Verdict
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.attempts.long_run import lock
-from hookonce.jobs.attempts.ports import Attempt, Claimed, Host
+from hookonce.jobs.attempts.ports import Attempt, Claimed
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
@@ -40,15 +40,28 @@ from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 log = logging.getLogger(__name__)
 
+
+class Host(Protocol):
+    """The executor of an attempt, as far as a bad end needs it."""
+
+    connection: AttemptConnection
+    shared: Shared
+    alarm: TimeLimit
+    tell_failure: Callable[[FailedAttempt], None]
+
+    def discard(self) -> None:
+        """Close the connections."""
+
+    def tell(self, attempt: Attempt) -> None:
+        """Log and trace the end of an attempt, which is durable."""
+
+    def tell_of_batch(
+        self, attempt: Attempt, status: RunStatus, events: int, error: BaseException | None
+    ) -> None:
+        """Log and trace so many events of a batch that ended alike, by an error where it failed."""
+
+
 CUT_OFF = "the ledger went away in the middle of a batch"
-
-
-class Unreadable(Exception):  # noqa: N818  what was found
-    """Some events of a batch have no body that can be read; by the event's id, why."""
-
-    def __init__(self, errors: Mapping[int, BodyDropped | CannotDecrypt]) -> None:
-        super().__init__()
-        self.errors = errors
 
 
 def fail(host: Host, attempt: Attempt, error: BaseException, rolled_back: str) -> None:

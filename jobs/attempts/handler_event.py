@@ -7,7 +7,8 @@ a method of `ReceivedEvent` that asks for it, and a maker here. Nothing else of 
 from collections.abc import Callable
 from typing import Any
 
-from hookonce.jobs.attempts.ports import Blocks, Host
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.ports import Blocks
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.event import STEPS, BodyDropped, Capability, ReceivedEvent, json_or_none
 from hookonce.jobs.handlers import Handler
@@ -31,13 +32,15 @@ MAKERS: dict[str, Maker] = {STEPS: _steps}
 """The makers of capabilities, by name."""
 
 
-def event_of(host: Host, run: ClaimedRun, handler: Handler, blocks: Blocks | None = None) -> ReceivedEvent:
+def event_of(
+    shared: Shared, connection: AttemptConnection, run: ClaimedRun, handler: Handler, blocks: Blocks | None
+) -> ReceivedEvent:
     """Make the event of a run for its handler. Raises `BodyDropped` and `CannotDecrypt`."""
-    shared, event = host.shared, run.event
+    event = run.event
     if shared.sealing.keyring.is_on:
         shared.sealing.require_key()
     body, key = event.body, event.key_id
-    if body is None and event.url is not None and (found := leases.load_body(host.connection.ledger, event)):
+    if body is None and event.url is not None and (found := leases.load_body(connection.ledger, event)):
         body, key = found
     url, headers = event.url, event.headers or {}
     if body is None or url is None:

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hookonce.jobs.attempts.held_claims import HeldClaims
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun, RunKey
 
 
 class Lost(NamedTuple):
     """What a worker held when it ended: `at`, the first run of its last claim, and the tokens of all its claims."""
 
     how: str
-    at: Attempt
+    at: RunKey
     tokens: Sequence[uuid.UUID]
 
 
@@ -43,7 +43,7 @@ class LastClaims:
                 self._file = os.open(self._held, os.O_WRONLY | os.O_CREAT, 0o600)
             os.pwrite(self._file, line.encode(), 0)
 
-    def current(self) -> Attempt | None:
+    def current(self) -> RunKey | None:
         """Return the first run of the last claim, if there was any; whether it has ended nobody says here."""
         lost = self._read(self._held, "")
         return lost.at if lost else None
@@ -81,6 +81,6 @@ class LastClaims:
             line, _, _ = file.read_bytes().partition(b"\n")
             event, n, *tokens = json.loads(line)
             held = [uuid.UUID(token) for token in tokens]
-            return Lost(how, Attempt(int(event), int(n), held[0]), held)
+            return Lost(how, RunKey(int(event), int(n), held[0]), held)
         except (OSError, ValueError, IndexError):
             return None

@@ -12,17 +12,14 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Marking
+from hookonce.jobs.attempts.attempt_connection import Marking
 from hookonce.jobs.attempts.calls import MakeEventLoop
-from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
-from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
-from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring.log_capture import Lines
 
 Claimed = ClaimedRun | ClaimedBatch
@@ -50,32 +47,14 @@ class Attempt:
         self.results: Sequence[AttemptResult] = ()
         self.ticket: int | None = None
         """The ticket of the train that its end is flushed with; None where its commit waits for the disk."""
+        self.tell_flushed: Callable[[Attempt], None] | None = None
+        """Called with it once its end is flushed."""
         self.began = time.monotonic()
         """Since when it is made, by the monotonic clock."""
 
     def took(self) -> timedelta:
         """Return how long it has taken."""
         return timedelta(seconds=time.monotonic() - self.began)
-
-
-class Host(Protocol):
-    """The executor that makes an attempt, as far as a bad end needs it."""
-
-    connection: AttemptConnection
-    shared: Shared
-    alarm: TimeLimit
-    tell_failure: Callable[[FailedAttempt], None]
-
-    def discard(self) -> None:
-        """Close the connections."""
-
-    def tell(self, attempt: Attempt) -> None:
-        """Log and trace the end of an attempt, which is durable."""
-
-    def tell_of_batch(
-        self, attempt: Attempt, status: RunStatus, events: int, error: BaseException | None
-    ) -> None:
-        """Log and trace so many events of a batch that ended alike, by an error where it failed."""
 
 
 class Transaction(Protocol):

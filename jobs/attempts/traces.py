@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, StatusCode
 
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun, RunKey
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring import log_capture
@@ -54,7 +54,7 @@ class Traces(Listener):
     """Makes the spans of one process."""
 
     def __init__(self) -> None:
-        self._spans: dict[Attempt, Span] = {}
+        self._spans: dict[RunKey, Span] = {}
 
     def attempting(self, runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:
         """Have the attempt's span be the current one."""

@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import NamedTuple
 
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
+from hookonce.jobs.attempts.ports import Attempt
 from hookonce.receiver.ledger.database import flushing
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
 
@@ -31,22 +30,15 @@ _TRIES_AGAIN = timedelta(seconds=5)
 """After which a flush is tried again that was not to be had: till then each commit waits for its own."""
 
 
-class Passenger(NamedTuple):
-    """A run that was committed, and not flushed; `say` tells of it."""
-
-    run: ClaimedRun
-    say: Callable[[], None]
-
-
 class Train:
     """The unflushed commits of one process, for all its threads; `connect` lends a connection for good."""
 
     def __init__(self, connect: Callable[[], AbstractContextManager[psycopg.Connection]]) -> None:
         self._connect = connect
         self._lock = threading.Lock()
-        self._aboard: list[Passenger] = []
-        self._leaving: list[Passenger] = []
-        self._doubtful: list[Passenger] = []
+        self._aboard: list[Attempt] = []
+        self._leaving: list[Attempt] = []
+        self._doubtful: list[Attempt] = []
         self._wake = threading.Event()
         self._is_ending = False
         self._is_ready = False
@@ -63,25 +55,25 @@ class Train:
             self._begin()
         return self._number if self._is_ready and len(self._aboard) < MOST else None
 
-    def board(self, ticket: int, run: ClaimedRun, say: Callable[[], None]) -> None:
-        """Take a run that was committed without waiting; have `say` called once it is flushed.
+    def board(self, attempt: Attempt) -> None:
+        """Take an attempt that was committed without waiting, and tell of it once it is flushed.
 
         If the connection of its ticket has ended meanwhile, nobody knows whether it will be.
         """
         with self._lock:
-            of_ours = self._aboard if ticket == self._number else self._doubtful
-            of_ours.append(Passenger(run, say))
+            of_ours = self._aboard if attempt.ticket == self._number else self._doubtful
+            of_ours.append(attempt)
             is_first = len(self._aboard) == 1
         if is_first:
             self._wake.set()
 
-    def take_doubtful(self) -> list[Passenger]:
+    def take_doubtful(self) -> list[Attempt]:
         """Return what a crash of the server may have lost, once: each is to be looked for, and said or given back."""
         with self._lock:
             found, self._doubtful = self._doubtful, []
         return found
 
-    def put_back(self, doubtful: list[Passenger]) -> None:
+    def put_back(self, doubtful: list[Attempt]) -> None:
         """Take back what could not be looked for."""
         with self._lock:
             self._doubtful = doubtful + self._doubtful
@@ -150,13 +142,14 @@ class Train:
         """Tell of those that are flushed."""
         with self._lock:
             flushed, self._leaving = self._leaving, []
-        for passenger in flushed:
-            tell(passenger)
+        for attempt in flushed:
+            tell(attempt)
 
 
-def tell(passenger: Passenger) -> None:
-    """Tell of a run that is flushed; what fails in that keeps nobody else waiting."""
+def tell(attempt: Attempt) -> None:
+    """Tell of an attempt that is flushed; what fails in that keeps nobody else waiting."""
     try:
-        passenger.say()
+        if attempt.tell_flushed is not None:
+            attempt.tell_flushed(attempt)
     except Exception:
         log.exception("a run was not told of")

@@ -30,14 +30,14 @@ def summarize(error: BaseException, cleaned: Callable[[str], str] = str) -> str:
 
     What an error says about itself is a handler's code too: it may raise.
     """
-    place = _place(error)
-    return message_of(error, cleaned=cleaned) + (f" ({place})" if place else "")
+    location = _location(error)
+    return message_of(error, cleaned=cleaned) + (f" ({location})" if location else "")
 
 
 def whereabouts(error: BaseException) -> str:
     """Return an error's name and where it came from, and nothing that it says: for logs."""
-    place = _place(error)
-    return type(error).__name__ + (f" ({place})" if place else "")
+    location = _location(error)
+    return type(error).__name__ + (f" ({location})" if location else "")
 
 
 def message_of(
@@ -102,14 +102,14 @@ def _without_details(text: str, errors: Iterable[BaseException]) -> str:
     return _DETAIL.sub(rf"\1:  {LEFT_OUT}", text)
 
 
-def _place(error: BaseException) -> str | None:
+def _location(error: BaseException) -> str | None:
     """Return file and line of the innermost frame that is neither ours nor a library's."""
-    place = None
+    location = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if not is_library(path):
-            place = f"{path.removeprefix(home_of(path))}:{line}"
-    return place
+            location = f"{path.removeprefix(home_of(path))}:{line}"
+    return location
 
 
 def home_of(path: str) -> str:
@@ -118,6 +118,6 @@ def home_of(path: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _home_of(path: str, places: Sequence[str]) -> str:
-    homes = (f"{home.rstrip('/')}/" for home in places if home)
+def _home_of(path: str, folders: Sequence[str]) -> str:
+    homes = (f"{home.rstrip('/')}/" for home in folders if home)
     return max((home for home in homes if path.startswith(home)), key=len, default="")

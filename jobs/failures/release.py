@@ -20,8 +20,8 @@ def release(named: str, folder: Path | None = None) -> str:
 def revision(folder: Path) -> str | None:
     """Return the beginning of the revision that is checked out in a folder, or above it; None if there is none."""
     with suppress(OSError, UnicodeDecodeError):
-        for place in (folder, *folder.parents):
-            if (git := place / ".git").exists():
+        for above in (folder, *folder.parents):
+            if (git := above / ".git").exists():
                 return _checked_out(git if git.is_dir() else _linked(git, "gitdir: "))
     return None
 
@@ -32,9 +32,9 @@ def _checked_out(git: Path) -> str | None:
         return _short(head)
     name = head.removeprefix("ref: ")
     common = _linked(git / "commondir") if (git / "commondir").exists() else git
-    for place in (git, common):
-        if (place / name).is_file():
-            return _short((place / name).read_text())
+    for root in (git, common):
+        if (root / name).is_file():
+            return _short((root / name).read_text())
     return next(_packed(common / "packed-refs", name), None)
 
 

@@ -1,6 +1,6 @@
-"""The places for runs of one worker process: one in its main thread, or N threads (docs/decisions/0020).
+"""The slots of one worker process: one in its main thread, or N threads (docs/decisions/0020).
 
-- `slot`: one place: makes one attempt at a time, and settles what was cut off before it makes another
+- `slot`: one slot: makes one attempt at a time, and settles what was cut off before it makes another
 - `capacity`: what a claim may lease, and what a slot may start: slow handlers hold up no others
 - `batches`: batches, made in a slot
 - `single_slot`: one slot in the main thread, which claims between its attempts

@@ -72,8 +72,8 @@ class Pool(Claimer):
         self._failure_calls = FailureCalls(self._new_executor())
         self.executor.tell_failure = self._failure_calls.put
         self._lost = LostSlots(self._slots, self._batches, self._wake.set)
-        places: list[Slot] = [*self._slots, *([self._batches] if self._batches else [])]
-        limits = [(each, self._limited(each.executor)) for each in places]
+        all_slots: list[Slot] = [*self._slots, *([self._batches] if self._batches else [])]
+        limits = [(each, self._limited(each.executor)) for each in all_slots]
         self._watchdog = Watchdog(
             [*limits, (None, self._limited(self._failure_calls.executor))], self._lost.lose
         )
@@ -81,7 +81,7 @@ class Pool(Claimer):
         if suspects is not None:
             suspects.handlers = registry
         self._count_suspects = suspects.count if suspects is not None else lambda: 0
-        self._report = Report(self._slots, places[slots:], self._count_suspects)
+        self._report = Report(self._slots, all_slots[slots:], self._count_suspects)
         self._named: list[int] = []
         self._is_asked = False
         self._is_more = False
@@ -133,8 +133,8 @@ class Pool(Claimer):
         self._lost.came_back(slot)
         with self._lock:
             self._free.append(slot)
-        has_freed_place, slot.has_freed_place = slot.has_freed_place, False
-        if self._is_more or has_freed_place or len(self.buffer):
+        has_freed_limit, slot.has_freed_limit = slot.has_freed_limit, False
+        if self._is_more or has_freed_limit or len(self.buffer):
             self._ask()
 
     def _is_settled(self, slot: Slot) -> bool:

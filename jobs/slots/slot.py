@@ -44,7 +44,7 @@ class Slot:
         """The run that it has taken to go on with after the one that is under way."""
         self.is_lost = False
         """Whether its handler has gone on in spite of its time limit."""
-        self.has_freed_place = False
+        self.has_freed_limit = False
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
         self._registry = registry
         self._supplier = supplier
@@ -92,7 +92,7 @@ class Slot:
         if attempt.batch is None:
             self._registry.note(handler.name, attempt.took())
         self.claimed = None
-        self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
+        self.has_freed_limit |= handler.limit is not None and handler.limit.concurrency is not None
 
     def _take_next(self) -> ClaimedRun | None:
         """Take the next run, while this one ends."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.receiver.ledger.runs.claimed import Attempt
+from hookonce.receiver.ledger.runs.claimed import RunKey
 from hookonce.receiver.processes import spawn
 
 _POLL = 0.05
@@ -33,7 +33,7 @@ class SuspectChild:
         self._last = LastClaims(path)
         self._lock = path.with_suffix(".pid")
         self._process: subprocess.Popen[bytes] | None = None
-        self._began: Attempt | None = None
+        self._began: RunKey | None = None
         self._seen_at = 0.0
 
     @property
@@ -84,7 +84,7 @@ class SuspectChild:
         self._process = None
         return status
 
-    def take_attempt(self) -> Attempt | None:
+    def take_attempt(self) -> RunKey | None:
         """Return what it was at when it ended, once."""
         attempt = self._last.current()
         self._last.forget()
@@ -109,7 +109,7 @@ class SuspectChild:
             time.sleep(_POLL)
         return True
 
-    def kill(self) -> Attempt | None:
+    def kill(self) -> RunKey | None:
         """End it; return what it was at, unless it stays."""
         self._send(signal.SIGKILL)
         return self._last.current() if self.wait(time.monotonic() + _GONE_WITHIN) else None

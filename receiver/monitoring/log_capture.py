@@ -115,7 +115,7 @@ _current: ContextVar[Lines | None] = ContextVar("hookonce_lines", default=None)
 
 def begin() -> Lines | None:
     """Have what is written in this context belong to a new attempt; None where nothing is kept."""
-    if not _Installed.level:
+    if not Installed.level:
         return None
     lines = Lines()
     _current.set(lines)
@@ -139,21 +139,21 @@ def install(level: str, modules: Iterable[str], message_of: Callable[[BaseExcept
     `modules`: those of the handlers. Loggers named like their packages are heard from this level on. `message_of` says
     what is kept of an error that is logged, and may raise.
     """
-    if level == "off" or _Installed.level:
+    if level == "off" or Installed.level:
         return
-    _Installed.level = logging.getLevelNamesMapping()[level.upper()]
-    _Installed.packages = frozenset(_package(module) for module in modules)
-    _Installed.message_of = staticmethod(message_of)
+    Installed.level = logging.getLevelNamesMapping()[level.upper()]
+    Installed.packages = frozenset(_package(module) for module in modules)
+    Installed.message_of = staticmethod(message_of)
     sys.stdout, sys.stderr = _Stream(sys.stdout, "stdout"), _Stream(sys.stderr, "stderr")
     logging.setLoggerClass(_Logger)
     for each in logging.Logger.manager.loggerDict.values():
         if type(each) is logging.Logger and _is_users(each.name):
             each.__class__ = _Logger
     root = logging.getLogger()
-    root.addHandler(_Handler(max(_Installed.level, root.level)))
+    root.addHandler(_Handler(max(Installed.level, root.level)))
 
 
-class _Installed:
+class Installed:
     """What this process keeps; nothing while the level is 0."""
 
     level = 0
@@ -174,7 +174,7 @@ class _Logger(logging.Logger):
         return record
 
     def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802
-        if record.levelno >= _Installed.level and _is_users(self.name):
+        if record.levelno >= Installed.level and _is_users(self.name):
             _keep(record)
         if _ONLY_KEPT not in record.__dict__:
             super().callHandlers(record)
@@ -182,7 +182,7 @@ class _Logger(logging.Logger):
     def _is_only_kept(self, level: int) -> bool:
         """Whether a line is kept for an attempt that nobody hears otherwise."""
         return (
-            level >= _Installed.level
+            level >= Installed.level
             and _current.get() is not None
             and _is_users(self.name)
             and not self.disabled
@@ -213,14 +213,14 @@ def _keep(record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
         if record.exc_info and record.exc_info[1]:
-            text = f"{text} ({_Installed.message_of(record.exc_info[1])})"
+            text = f"{text} ({Installed.message_of(record.exc_info[1])})"
     except Exception:  # noqa: BLE001  arguments that do not fit, or say nothing of themselves
         text = str(record.msg)
     lines.add(record.levelname.lower(), record.name, text)
 
 
 def _is_users(name: str) -> bool:
-    return _package(name) in _Installed.packages
+    return _package(name) in Installed.packages
 
 
 def _package(name: str) -> str:

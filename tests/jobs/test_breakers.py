@@ -295,7 +295,7 @@ def test_try_that_kills_its_worker_is_charged(inbox):
     may_try(inbox)
     inbox.work()  # a try that only fails
     may_try(inbox)
-    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers()) == [event]
+    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers) == [event]
     (run,) = claiming.claim(inbox.connection, inbox.registry).runs
     assert (run.is_trial, run.attempt) == (True, 2)
     lose(inbox)
@@ -321,7 +321,7 @@ def test_suspect_is_tried_if_there_is_nothing_else(inbox):
     assert claiming.claim_suspect(inbox.connection, inbox.registry) is None
 
     may_try(inbox)
-    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers()) == [event]
+    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers) == [event]
     assert inbox.rows("SELECT waits FROM hookonce.queue") == [("suspect",)]
     inbox.work()
 

@@ -75,11 +75,11 @@ def test_breaker_tries_again_after_the_clock_was_set_back(inbox):
     inbox.work()
     set_back(inbox, "breakers", "opened_at", "try_at")
 
-    tried = breakers.try_one(inbox.connection, inbox.registry.with_breakers())
+    tried = breakers.try_one(inbox.connection, inbox.registry.with_breakers)
 
     assert len(tried) == 1
     assert breakers.breakers(inbox.connection)[0].try_at is not None
-    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers()) == []
+    assert breakers.try_one(inbox.connection, inbox.registry.with_breakers) == []
 
 
 @dataclass

@@ -176,10 +176,10 @@ def test_what_has_a_time_does_not_wait_behind_what_has_none_yet(inbox):
     inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '1 hour'")
     lose(inbox)
 
-    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [retries[0], with_time]
+    assert limit_gate.take_up(inbox.connection, inbox.registry.most_at_once) == [retries[0], with_time]
 
     claim(inbox, ids=[retries[0]])  # which gives it its time
-    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [retries[1]]
+    assert limit_gate.take_up(inbox.connection, inbox.registry.most_at_once) == [retries[1]]
 
 
 def test_worker_that_died_gives_its_places_back(inbox):
@@ -202,10 +202,10 @@ def test_place_of_a_run_that_was_lost_is_free_although_nobody_has_run_it_again(i
     (after,) = inbox.deliver("next")
 
     assert claim(inbox) == []
-    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
+    assert limit_gate.take_up(inbox.connection, inbox.registry.most_at_once) == []
     lose(inbox)
 
-    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [after]
+    assert limit_gate.take_up(inbox.connection, inbox.registry.most_at_once) == [after]
     assert [run.event.id for run in claim(inbox)] == [after]
 
 
@@ -283,9 +283,9 @@ def test_what_waits_for_a_place_is_taken_up_later_if_its_row_was_locked(inbox, o
     inbox.connection.execute("DELETE FROM hookonce.queue WHERE waits IS NULL")
     with other.transaction():
         other.execute("SELECT FROM hookonce.queue FOR UPDATE")
-        assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
+        assert limit_gate.take_up(inbox.connection, inbox.registry.most_at_once) == []
 
-    assert len(limit_gate.take_up(inbox.connection, inbox.registry.places())) == 1
+    assert len(limit_gate.take_up(inbox.connection, inbox.registry.most_at_once)) == 1
 
 
 def test_what_waited_runs_when_its_handler_has_no_limit_any_more(inbox):

@@ -18,7 +18,7 @@ def keeping_lines(modules: tuple[str, ...] = ("shop.handlers",)) -> Iterator[Non
     handlers, made = root.handlers[:], logging.getLoggerClass()
     with pytest.MonkeyPatch.context() as patch:
         for name, nothing in (("level", 0), ("packages", frozenset())):
-            patch.setattr(log_capture._Installed, name, nothing)  # noqa: SLF001  it is once in a process
+            patch.setattr(log_capture.Installed, name, nothing)  # it is once in a process
         for name in ("stdout", "stderr"):
             patch.setattr(sys, name, getattr(sys, name))
         log_capture.install("info", modules, whole_message_of)

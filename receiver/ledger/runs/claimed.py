@@ -22,7 +22,7 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
     """The lease ran out and somebody else may have what it was on, or it was ended for us: nothing may be written."""
 
 
-class Attempt(NamedTuple):
+class RunKey(NamedTuple):
     """What tells an attempt from all others while it is under way: its row of the queue, and under which claim."""
 
     event: int
@@ -94,6 +94,6 @@ class ClaimedRun(NamedTuple):
     is_trial: bool = False
 
     @property
-    def key(self) -> Attempt:
+    def key(self) -> RunKey:
         """What tells this attempt from all others."""
-        return Attempt(self.event.id, self.n, self.token)
+        return RunKey(self.event.id, self.n, self.token)

@@ -3,6 +3,7 @@
 import logging
 import threading
 from datetime import timedelta
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -84,9 +85,10 @@ def story(quick, held, caplog, seconds):
 def tells_before_the_flush(patch):
     right = trains.Train.board
 
-    def board(self, ticket, run, say):
-        say()
-        right(self, ticket, run, lambda: None)
+    def board(self, attempt):
+        attempt.tell_flushed(attempt)
+        attempt.tell_flushed = None
+        right(self, attempt)
 
     patch.setattr(trains.Train, "board", board)
 
@@ -291,9 +293,10 @@ def test_run_whose_flush_has_lost_its_connection_is_in_doubt(quick):
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         " WHERE application_name = 'hookonce worker' AND datname = current_database()"
     )
-    train.board(ticket, "one run", print)
+    first, second = SimpleNamespace(ticket=ticket), SimpleNamespace(ticket=ticket)
+    train.board(first)
     until(lambda: train.is_in_doubt)
 
-    train.board(ticket, "another", print)
+    train.board(second)
 
-    assert [each.run for each in train.take_doubtful()] == ["one run", "another"]
+    assert train.take_doubtful() == [first, second]
