@@ -29,11 +29,15 @@ NO_STEPS = (
 )
 
 
-class BodyDropped(Exception):  # noqa: N818  a state of the event that no attempt can change
+class QuotesNothing(Exception):  # noqa: N818  a kind of error
+    """An error whose text is ours and quotes nothing of the event: kept in the clear also where bodies are sealed."""
+
+
+class BodyDropped(QuotesNothing):
     """Retention has dropped the body of this event, so it can't be handled any more."""
 
 
-class StepError(Exception):
+class StepError(QuotesNothing):
     """A step that can't be done as the handler asks for it; nothing was called."""
 
 

@@ -22,7 +22,15 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from hookonce.jobs.event import Capability, OnUnknown, Postponed, Refusal, StepError, StepFunction
+from hookonce.jobs.event import (
+    Capability,
+    OnUnknown,
+    Postponed,
+    QuotesNothing,
+    Refusal,
+    StepError,
+    StepFunction,
+)
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import STEPS_NEED_A_NAME, GiveUp, Handler
 from hookonce.receiver.encryption import Keyring
@@ -59,7 +67,7 @@ UNKNOWN: Final = Recovered.UNKNOWN
 """Returned by `recover`: the other side can't tell; `on_unknown` says what then."""
 
 
-class StepStopped(GiveUp):
+class StepStopped(GiveUp, QuotesNothing):
     """A step waits for a person, and the run with it."""
 
 

@@ -274,6 +274,8 @@ BORDERS = {
     ),
     "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),
     "receiver.app": (),
+    # A capability of a handler's event is known where that is made, and nowhere else of an attempt.
+    "jobs.steps": ("jobs.attempts.handler_event",),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
 

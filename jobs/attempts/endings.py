@@ -12,12 +12,11 @@ from typing import Any
 
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK, OverlongBlock, RolledBack
-from hookonce.jobs.event import BodyDropped, Postponed, Refusal, StepError
+from hookonce.jobs.event import BodyDropped, Postponed, QuotesNothing, Refusal
 from hookonce.jobs.failures.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.failures.issues import issue_of
 from hookonce.jobs.failures.traceback_capture import captured
 from hookonce.jobs.handlers import GiveUp, Handler, pause
-from hookonce.jobs.steps import StepStopped
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import (
     OFF,
@@ -48,10 +47,8 @@ OURS = (
     TimeUp,
     RolledBack,
     OverlongBlock,
-    BodyDropped,
+    QuotesNothing,
     CannotDecrypt,
-    StepError,
-    StepStopped,
     StoreUnavailable,
 )
 """Errors whose text is ours, and quotes nothing of the event's."""
