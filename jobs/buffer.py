@@ -16,7 +16,7 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 MayStart = Callable[[ClaimedRun], bool]
 
 
-class _Claim:
+class _Leased:
     """The runs of one claim, and until when they may be started, by the monotonic clock."""
 
     def __init__(self, until: float) -> None:
@@ -29,7 +29,7 @@ class Buffer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._claims: dict[UUID, _Claim] = {}
+        self._claims: dict[UUID, _Leased] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Buffer:
             self._count -= len(late)
         return late
 
-    def _of(self, run: ClaimedRun, until: float) -> _Claim:
+    def _of(self, run: ClaimedRun, until: float) -> _Leased:
         if (claim := self._claims.get(run.token)) is None:
-            claim = self._claims[run.token] = _Claim(until)
+            claim = self._claims[run.token] = _Leased(until)
         return claim

@@ -18,8 +18,8 @@ from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
-from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
@@ -110,7 +110,7 @@ class Claimer:
             settings.database_url, name="hookonce handler", poolclass=NullPool, hide_parameters=True
         )
         self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
-        self._held = HeldClaims()
+        self._held = OwnClaims()
         self._last: LastClaims | None = None
         self._heartbeat = Heartbeat(self._held, self.lent)
         self._train = Train(self.lent)

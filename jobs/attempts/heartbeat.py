@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 
-from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs import leases
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Heartbeat:
     """The heartbeat of one process; `connect` gives a connection for one renewal."""
 
     def __init__(
-        self, claims: HeldClaims, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
+        self, claims: OwnClaims, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
     ) -> None:
         self._claims = claims
         self._connect = connect

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun, RunKey
 
 
@@ -34,7 +34,7 @@ class LastClaims:
         self._file: int | None = None
         self._lock = threading.Lock()
 
-    def hold(self, first: ClaimedRun, held: HeldClaims) -> None:
+    def hold(self, first: ClaimedRun, held: OwnClaims) -> None:
         """Write down the first run of a new claim, and all claims held; where that can't be done, work goes on."""
         with self._lock, suppress(OSError):
             others = [token.hex for token in held.tokens if token != first.token]

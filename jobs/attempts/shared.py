@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.heartbeat import Heartbeat
-from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider
@@ -24,7 +24,7 @@ class Shared:
     """
 
     provider_of: Callable[[str, str], Provider | None]
-    claims: HeldClaims
+    claims: OwnClaims
     heartbeat: Heartbeat
     handlers: Registry
     train: Train | None = None

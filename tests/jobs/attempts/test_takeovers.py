@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
-from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs import ends, marks, takeover
 from tests.support import claiming
 from tests.support.django_project import entry
@@ -161,7 +161,7 @@ def test_nothing_more_of_a_claim_is_started_that_another_has_taken_over(inbox):
     inbox.on(effect)
     inbox.deliver("a", "b")
     runs = claiming.claim(inbox.connection, inbox.registry).runs
-    held = HeldClaims()
+    held = OwnClaims()
     held.add(runs)
     take_away(inbox)
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 
-class HeldClaims:
+class OwnClaims:
     """For all threads of a process."""
 
     def __init__(self) -> None:

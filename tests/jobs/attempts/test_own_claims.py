@@ -2,7 +2,7 @@
 
 import uuid
 
-from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 
 EVENT = ClaimedEvent(*[None] * len(ClaimedEvent._fields))
@@ -17,7 +17,7 @@ def runs(count, token=None):
 
 
 def test_claim_is_held_until_each_of_its_runs_is_settled_however_often():
-    held, (first, last) = HeldClaims(), runs(2)
+    held, (first, last) = OwnClaims(), runs(2)
     held.add([first, last])
     held.over([first])
     held.over([first])
@@ -29,7 +29,7 @@ def test_claim_is_held_until_each_of_its_runs_is_settled_however_often():
 
 
 def test_claim_that_was_dropped_is_not_forgotten_by_us():
-    held, claimed = HeldClaims(), runs(2)
+    held, claimed = OwnClaims(), runs(2)
     held.add(claimed)
     held.drop([claimed[0].token])
     held.over(claimed)
@@ -38,7 +38,7 @@ def test_claim_that_was_dropped_is_not_forgotten_by_us():
 
 
 def test_claim_with_a_run_that_is_left_in_it_is_not_forgotten_by_us():
-    held, claimed = HeldClaims(), runs(2)
+    held, claimed = OwnClaims(), runs(2)
     held.add(claimed)
     held.leave(claimed[:1])
     held.over(claimed)
@@ -47,7 +47,7 @@ def test_claim_with_a_run_that_is_left_in_it_is_not_forgotten_by_us():
 
 
 def test_claims_that_were_not_forgotten_are_given_again():
-    held, claimed = HeldClaims(), runs(1)
+    held, claimed = OwnClaims(), runs(1)
     held.add(claimed)
     held.over(claimed)
     held.give_back_finished(held.take_finished())
