@@ -196,19 +196,20 @@ class Executor:
         is_special = handler.batch or handler.durable or run.is_alone or run.event.provider == COMMAND
         if shared.train is None or is_special or attempt.marking.xact_id is not None:
             return None
-        return (
-            shared.train.ticket() if run.event.keep_body and shared.handlers.is_quick(handler.name) else None
-        )
+        if not run.event.keep_body or not shared.handlers.is_quick(handler.name):
+            return None
+        return shared.train.ticket()
 
     def _tell_end(self, attempt: Attempt) -> None:
         """Tell of an end that is committed, now or with the flush; then make the calls that capabilities have left."""
         if attempt.ticket is None:
             self.tell(attempt)
+            calls: list[Callable[[], object]] = []
             for event in attempt.events:
                 for capability in event.capabilities.values():
-                    self._calls.make(
-                        capability.calls, self.alarm, attempt.handler.timeout, "a call after the commit"
-                    )
+                    calls += capability.calls
+            if calls:
+                self._calls.make(calls, self.alarm, attempt.handler.timeout, "a call after the commit")
         elif (train := self.shared.train) is not None:
             attempt.tell_flushed = self._tell_flushed
             train.board(attempt)
