@@ -187,7 +187,8 @@ class Executor:
         attempt.results = done
         if attempt.lines is not None or shared.sealing.keyring.is_on:
             attempt.results = shared.sealing.results(runs, done, attempt.lines)
-        ended = Ended(runs, attempt.results, timedelta(seconds=time.monotonic() - attempt.began), also)
+        took = timedelta(seconds=time.monotonic() - attempt.began)
+        ended = Ended(runs, attempt.results, took, also, handler.timeout - took)
         transaction.end(ended, begins_next=begins_next, waits_for_flush=attempt.ticket is None)
 
     def _ticket(self, attempt: Attempt) -> int | None:

@@ -35,7 +35,7 @@ from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
-from hookonce.receiver.ledger.database import functions, pinned, schema, session_reset
+from hookonce.receiver.ledger.database import functions, pinned, plans, schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
@@ -263,8 +263,15 @@ class _Opened:
     def end(self, ended: Ended, **_: bool) -> None:
         """End the attempt, by the last statements of the transaction, which Django commits."""
         self.also, self._is_ending = ended.also, True
-        self._has_prepared = self._owner.take_out(self._database)
         with self._owner.cursor(self._database) as cursor:
+            if ended.limit is not None:
+                cursor.execute(*ends.within(ended.limit))
+            try:
+                self._has_prepared = self._owner.take_out(self._database)
+            except OperationalError as error:
+                ends.raise_as_waited(error.__cause__ or error, ended.limit)
+            for statement in plans.FOR_ONE_END:
+                cursor.execute(statement)
             ends.end_within(cursor, ended, self._attempt.marking.xact_id, by_function=self._owner.by_function)
 
     @property

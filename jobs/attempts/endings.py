@@ -31,7 +31,7 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Waited
 from hookonce.receiver.ledger.runs.marks import COMMITTED
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
@@ -47,6 +47,7 @@ OURS = (
     TimeUp,
     RolledBack,
     OverlongBlock,
+    Waited,
     QuotesNothing,
     CannotDecrypt,
     StoreUnavailable,

@@ -28,8 +28,9 @@ _BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
 # Row by row, and in the order of an index: whoever wants the first few reads no more than those.
 _BY_ROW = dict.fromkeys(("enable_bitmapscan", "enable_hashjoin", "enable_mergejoin"), "off")
 _FOR_CLAIM = _set(_BY_INDEX | _BY_ROW | _ONCE)
-FOR_END = _set(_BY_INDEX | _ONCE).encode()
-FOR_ONE_END = (b"SET LOCAL enable_seqscan = off",)
+_LOCKED = "10s"  # our own rows: a person's session may lock them
+FOR_END = _set(_BY_INDEX | _ONCE | {"lock_timeout": _LOCKED}).encode()
+FOR_ONE_END = (b"SET LOCAL enable_seqscan = off", f"SET LOCAL lock_timeout = '{_LOCKED}'".encode())
 """For the end of one run: its statements have their indexes, so nothing of theirs is dear enough to be compiled."""
 FOR_UNFLUSHED_END = (*FOR_ONE_END, b"SET LOCAL synchronous_commit = off")
 """The same, and the commit is not waited for (`receiver.ledger.database.flushing`)."""

@@ -82,20 +82,22 @@ def round_trip(
     connection: psycopg.Connection[Any],
     statements: Sequence[Statement],
     *,
-    first: Sequence[bytes] = (),
+    first: Sequence[bytes | Statement] = (),
     prepare: bool = True,
 ) -> list[PGresult]:
     """Send statements and wait for their results: one for each, up to the first that has failed (`require`).
 
-    `first`: those without values that go before these; their results are first, too. All go to the transaction that is
-    open; as psycopg does, one is begun where there is none. They are prepared, and found prepared the next time, on a
-    `PreparingConnection` that `prepare` vouches for: nobody but psycopg has deallocated anything there. Raises:
+    `first`: those that go before these, some of them without values; their results are first, too. All go to the
+    transaction that is open; as psycopg does, one is begun where there is none. They are prepared, and found prepared
+    the next time, on a `PreparingConnection` that `prepare` vouches for: nobody but psycopg has deallocated anything
+    there. Raises:
     `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
     """
     preparing = _of_prepared(connection) if prepare else None
     new: dict[bytes, bytes] = {}
     place, encoding = schema.of(connection), encoding_of(connection)
     wanted = [_wanted(place, encoding, *statement) for statement in statements]
+    before = [(each, None) if isinstance(each, bytes) else _wanted(place, encoding, *each) for each in first]
     pgconn = connection.pgconn
     is_idle = pgconn.transaction_status == TransactionStatus.IDLE
     begin = _begin(connection) if is_idle and not connection.autocommit else ()
@@ -104,7 +106,7 @@ def round_trip(
         try:
             for text in begin:
                 pgconn.send_query_params(text, None)
-            _send(pgconn, [*zip(first, itertools.repeat(None)), *wanted], preparing, new)
+            _send(pgconn, [*before, *wanted], preparing, new)
             pgconn.pipeline_sync()
             if pgconn.flush():
                 connection.wait(_sent(pgconn))

@@ -5,11 +5,12 @@ A run's row of the queue goes, and its outcome is there. A worker that has lost 
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import psycopg
 from psycopg.errors import error_from_result
@@ -24,7 +25,6 @@ from hookonce.receiver.ledger.database.round_trip import (
     Statement,
     encoding_of,
     failed_by,
-    require,
     round_trip,
 )
 from hookonce.receiver.ledger.runs import claimed, marks
@@ -70,12 +70,20 @@ class AttemptResult:
 
 
 class Ended(NamedTuple):
-    """The runs of one attempt, one or a batch, that all ended as done, each with its result; `also` goes with that."""
+    """The runs of one attempt, one or a batch, that all ended as done, each with its result; `also` goes with that.
+
+    `limit`: how much time is left for what the handler has deferred to the end of its transaction.
+    """
 
     runs: Sequence[ClaimedRun]
     results: Sequence[AttemptResult]
     took: timedelta
     also: Also | None = None
+    limit: timedelta | None = None
+
+
+class Waited(Exception):  # noqa: N818  what was found
+    """The end of a transaction had to wait until the time of its attempt was up."""
 
 
 def end(  # noqa: PLR0913  the last five by keyword
@@ -99,8 +107,8 @@ def end(  # noqa: PLR0913  the last five by keyword
     failed at the end of the transaction; the caller must roll back.
     """
     statements = _statements(ended, xact_id)
-    sending = partial(_send, connection, runs=ended.runs, prepare=is_session_ours)
-    first, asked_at = [*taking_out(connection)], None
+    sending = partial(_send, connection, ended=ended, prepare=is_session_ours)
+    first, asked_at = [*taking_out(connection, ended.limit)], None
     if asks_for_prepared:
         asked_at = len(first)
         first.append(session_reset.IS_ANYTHING_PREPARED)
@@ -120,16 +128,17 @@ def _send(  # noqa: PLR0913  the last four by keyword
     connection: psycopg.Connection[Any],
     statements: Sequence[Statement],
     *,
-    runs: Sequence[ClaimedRun],
-    first: Sequence[bytes],
+    ended: Ended,
+    first: Sequence[bytes | Statement],
     prepare: bool,
     asked_at: int | None,
 ) -> None:
     """Send statements of an end. `asked_at`: which of `first` asks whether anything is prepared in the session."""
     results = round_trip(connection, statements, first=first, prepare=prepare)
     if results[-1].status == ExecStatus.FATAL_ERROR:
-        is_lost = _is_refused(results[-1], connection)
-        raise lost(runs) if is_lost else error_from_result(results[-1])
+        if _is_refused(results[-1], connection):
+            raise lost(ended.runs)
+        raise_as_waited(error_from_result(results[-1]), ended.limit)
     if asked_at is not None and results[asked_at].get_value(0, 0) == b"t":
         use_up(connection)
 
@@ -162,16 +171,53 @@ def _point(ended: Ended) -> str:
     return "batch.ended" if len(ended.runs) > 1 else "run.ended"
 
 
-def taking_out(connection: psycopg.Connection[Any]) -> Sequence[bytes]:
-    """Return what takes out of a session what a handler has left there; nothing where no handler can have had it."""
+def taking_out(
+    connection: psycopg.Connection[Any], limit: timedelta | None = None
+) -> Sequence[bytes | Statement]:
+    """Return what takes out of a session what a handler has left there; nothing where no handler can have had it.
+
+    What the handler has deferred is done first, within `limit`.
+    """
     if not isinstance(connection, PreparingConnection):
         return ()
+    statements: list[bytes | Statement] = [*connection.reset.statements]
+    if limit is not None:
+        statements.insert(0, within(limit))
     if encoding_of(connection) != "utf-8":  # what is sent behind them is to be in the usual one
         use_up(connection)
-        for result in round_trip(connection, [], first=connection.reset.statements):
-            require(result)
+        for result in round_trip(connection, [], first=statements):
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise_as_waited(error_from_result(result), limit)
         return ()
-    return connection.reset.statements
+    return statements
+
+
+_LEAST = timedelta(seconds=1)
+_WITHIN = (
+    "SELECT set_config('lock_timeout', %(lock)s, true), set_config('statement_timeout', %(statement)s, true)"
+)
+_LOCKED_IN = re.compile(r'in relation "([^"]+)"')
+
+
+def within(limit: timedelta) -> Statement:
+    """Return what bounds the statements that follow in a transaction, until its settings are reset.
+
+    A wait for a lock ends first, so that its error names what is locked.
+    """
+    milliseconds = max(limit, _LEAST) // timedelta(milliseconds=1)
+    return _WITHIN, {"lock": str(milliseconds), "statement": str(milliseconds + 100)}
+
+
+def raise_as_waited(error: BaseException, limit: timedelta | None) -> NoReturn:
+    """Raise `Waited` for an error of the end that is its time limit's; any other as it is."""
+    if limit is None or not isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
+        raise error
+    relation = _LOCKED_IN.search(error.diag.context or "")
+    what = f"a lock in {relation[1]}" if relation else "a deferred constraint or trigger"
+    raise Waited(
+        f"the end of the transaction waited for {what} until the attempt's time was up; `hookonce doctor` names who "
+        "waits for whom"
+    ) from error
 
 
 def use_up(connection: psycopg.Connection[Any]) -> None:
