@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import psycopg
@@ -8,6 +9,7 @@ from hookonce.receiver.cli.doctor import servers
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
+from tests.support.waiting import until
 
 
 def levels(examined):
@@ -201,6 +203,31 @@ def test_doctor_names_a_setting_that_nothing_can_pin(hookonce, database_url, set
     found = {each["check"]: each for each in hookonce("doctor", "--json").documents}["settings"]
 
     assert (found["level"], f"{setting} is {value}" in found["text"]) == ("warn", True), found
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+def test_doctor_names_who_waits_for_whom(hookonce, database_url):
+    assert levels(hookonce("doctor", "--json"))["waits"] == "ok"
+    with (
+        psycopg.connect(database_url, application_name="report") as holder,
+        psycopg.connect(database_url, application_name="late") as late,
+        ThreadPoolExecutor() as threads,
+    ):
+        holder.execute("LOCK TABLE hookonce.alerts IN EXCLUSIVE MODE")
+        threads.submit(late.execute, "LOCK TABLE hookonce.alerts IN EXCLUSIVE MODE")
+        try:
+            found = until(
+                lambda: {
+                    each["level"]: each["text"]
+                    for each in hookonce("doctor", "--json").documents
+                    if each["check"] == "waits"
+                }.get("warn")
+            )
+        finally:
+            holder.rollback()
+
+    who, _, whom = found.partition(" s for ")
+    assert ("('late', role" in who, "('report', role" in whom) == (True, True), found
 
 
 @pytest.mark.parametrize(

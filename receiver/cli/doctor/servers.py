@@ -10,7 +10,7 @@ from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.ledger import alerts, pauses
-from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database import connections, lock_holders
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import partitions, steady_clock
@@ -38,6 +38,7 @@ _UNPINNED: Mapping[str, tuple[frozenset[str], str]] = {
 _LIMITED = "so a search, a list or a handler that sorts much fails"
 MIN_DAYS_AHEAD = 3
 MANY_EVENTS = 1_000_000
+LONG_WAIT = timedelta(seconds=1)
 _LOG = """
 SELECT c.reltuples, s.setting, coalesce(s.enumvals, '{}') FROM pg_class c, pg_settings s
 WHERE c.oid = 'hookonce.events'::regclass AND s.name = 'wal_compression'
@@ -74,6 +75,7 @@ def postgresql(url: str) -> Iterator[Finding]:
             if since := steady_clock.held_since(connection):
                 yield Finding("warn", "retention", f"nothing is pruned: {steady_clock.why(since)}")
             yield from _backlog(connection)
+            yield _waits(connection)
             yield _log(connection)
             for alert in alerts.open_alerts(connection):
                 yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
@@ -196,6 +198,12 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("ok", "backlog", "nothing else has been due for long")
     else:
         yield Finding("ok", "backlog", "nothing has been due for long")
+
+
+def _waits(connection: psycopg.Connection) -> Finding:
+    if waiting := lock_holders.waiting(connection, LONG_WAIT):
+        return Finding("warn", "waits", f"{waiting}; end it: SELECT pg_terminate_backend(<process>)")
+    return Finding("ok", "waits", "no session waits for another's lock")
 
 
 def _paused(pause: pauses.Pause) -> Finding:
