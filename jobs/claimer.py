@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 
 import psycopg
 from sqlalchemy import NullPool
@@ -25,8 +24,8 @@ from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.failures.release import release
-from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.plan import EVERYTHING, Plan, Room
+from hookonce.jobs.handlers import Registry
+from hookonce.jobs.plan import Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
@@ -34,22 +33,24 @@ from hookonce.receiver.idempotency.postgresql import Pool as Connections
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines, flushing
 from hookonce.receiver.ledger.runs import (
-    batch_claims,
     breakers,
     claims,
     clock,
+    due_cursor,
     ignored,
     leases,
     limit_gate,
+    parking,
     takeover,
 )
-from hookonce.receiver.ledger.runs.batch_claims import BatchClaim, BatchHandler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.clock import ClockWatch
-from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced
+from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.states import Waits
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
@@ -68,6 +69,10 @@ DRAIN_BUDGET = timedelta(seconds=2)
 """How long after a claim its runs may be started: then they are given back, for other workers to take."""
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
+_CLAIMS_WITHIN = 0.5
+"""Seconds after a claim in which another is likely to follow."""
+_PAGES = 10
+"""Pages of what is due that are looked through for batches, where no claim does so."""
 SUSPECTS_INTERVAL = timedelta(seconds=2)
 """How often a worker looks for suspects, where it found none that it may run."""
 STEP_CONNECTIONS = 4
@@ -130,12 +135,12 @@ class Claimer:
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
-        self._batch_cursors: defaultdict[str, BatchCursor] = defaultdict(partial(BatchCursor, self._cursor))
-        self._batch_plan = Plan(registry, EVERYTHING)
         self._failing: AbstractSet[str] = frozenset()
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
+        self._claimed_at = 0.0
+        self._full_looks = Paced(due_cursor.FULL_LOOK_INTERVAL, time.monotonic)
         self._suspects_at = self._rates_at = self._clock_at = time.monotonic()
         self._clock = ClockWatch()
         self._rate_changes = RateChanges()
@@ -218,6 +223,7 @@ class Claimer:
         apart = self.registry.with_breakers
         if failing := {name: apart[name] for name in self._failing & apart.keys()}:
             breakers.try_one(self.executor.idle_ledger, failing)
+        self._claimed_at = time.monotonic()
         finished = self._held.take_finished()
         try:
             claim = claims.claim(
@@ -243,30 +249,34 @@ class Claimer:
 
     def _claim_suspect(self) -> ClaimedRun | None:
         """Claim a suspect, to be run with nothing beside it."""
-        run = claims.claim_suspect(self.executor.idle_ledger, Plan(self.registry), self._names)
-        self._hold([run] if run else [])
-        return run
+        claim = self._claim_waiting(self.executor, Waiting(Waits.SUSPECT, self._names))
+        return claim.runs[0] if claim.runs else None
 
-    def claim_batch(self, executor: Executor, handler: Handler, ids: Sequence[int]) -> BatchClaim:
+    def claim_batch(self, executor: Executor, name: str) -> Claim:
         """Claim what a handler of batches is to take next, on an executor's connection: of its thread.
 
-        `ids`: events that it takes, if due. Where there is more than the batch holds, other workers are notified.
+        Where there is more than the batch holds, other workers are notified.
         """
-        if handler.batch is None:
-            return BatchClaim()
-        claim = batch_claims.claim(
-            executor.idle_ledger,
-            self._batch_plan,
-            BatchHandler(handler.name, handler.batch, self.registry.patterns(handler.name)),
-            ids=ids,
-            cursor=self._batch_cursors[handler.name],
+        handler = self.registry.named(name)
+        if handler is None or handler.batch is None:
+            return Claim()
+        claim = self._claim_waiting(
+            executor, Waiting(Waits.BATCH, [name], handler.batch.most, handler.batch.wait)
         )
-        if claim.batch is not None and claim.batch.is_full:
+        if claim.is_more and claim.runs:
             self.call_for_help()
-        if claim.batch is not None:
-            self._hold(claim.batch.runs)
-        elif claim.alone is not None:
-            self._hold([claim.alone])
+        return claim
+
+    def batch_head(self, executor: Executor) -> None:
+        """Have what is due wait for its batch, where no claim meets it: all slots are busy."""
+        if time.monotonic() > self._claimed_at + _CLAIMS_WITHIN:
+            since = None if self._full_looks.begin() else self._cursor.since
+            claims.park_head(executor.idle_ledger, Plan(self.registry), since, _PAGES)
+            self._full_looks.end()
+
+    def _claim_waiting(self, executor: Executor, wanted: Waiting) -> Claim:
+        claim = claims.claim(executor.idle_ledger, Plan(self.registry), wanted=wanted, at_once=wanted.most)
+        self._hold(claim.runs)
         return claim
 
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
@@ -350,6 +360,8 @@ class Claimer:
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self.registry.without_limit(), limit_gate.MAX_WAITING)
             limit_gate.take_up(self.executor.idle_ledger, unlimited)
+            single = [handler.name for handler in self.registry if handler.batch is None]
+            parking.unbatch(self.executor.idle_ledger, single)
         if requeued:  # at once: a worker without these handlers would ignore them again
             self.run_due(requeued)
 

@@ -280,10 +280,6 @@ class Registry:
         were_quick = self._were_quick.get(name, ())
         return were_quick.count(False) <= len(were_quick) // _LAST if were_quick else False
 
-    def patterns(self, name: str) -> list[tuple[str, str]]:
-        """Return the places and patterns of a handler."""
-        return [(handler.place, handler.pattern) for handler in self._handlers if handler.name == name]
-
     def rows(self) -> list[Row]:
         """Return what others may know of the handlers: name, place, pattern, attempts, timeout, size of a batch."""
         return [

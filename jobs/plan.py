@@ -1,4 +1,8 @@
-"""Decides what becomes of each due run: leased, made to wait and why, left to a batch or to others, ignored. No SQL."""
+"""Decides what becomes of each due run: leased, made to wait and why, left to others, ignored. No SQL.
+
+A run that its handler takes in batches is made to wait for its batch, and is leased when it is read with that. A run
+that failed alone is never put beside others again, nor is a suspect, or one that is tried for a breaker.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -46,16 +50,16 @@ class _Run(NamedTuple):
 
 
 class Plan:
-    """The plan of one claim, as `decisions.Decide` asks for it; without `room` of a suspect, which is run alone."""
+    """The plan of one claim, as `decisions.Decide` asks for it."""
 
-    def __init__(self, handlers: Registry, room: Room | None = None) -> None:
+    def __init__(self, handlers: Registry, room: Room = EVERYTHING) -> None:
         self._handlers = handlers
         self._room = room
 
     @property
     def slots(self) -> int:
         """How many of what is leased may be under way at once, all having been decided."""
-        return 1 if self._room is None else self._room.slots
+        return self._room.slots
 
     def takers(self, source: str, provider: str, type: str) -> Sequence[str]:  # noqa: A002  the field's word
         """Return the names of the handlers that take such an event."""
@@ -64,8 +68,6 @@ class Plan:
     def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
         planned = [self._decided(run, paused) for row in rows for run in self._runs(row)]
-        if self._room is None:
-            return planned
         leased = [number for number, each in enumerate(planned) if each.decision is Decision.LEASE]
         lanes = self._room.lanes([planned[number].handler for number in leased])
         for number, lane in zip(leased, lanes, strict=True):
@@ -95,7 +97,7 @@ class Plan:
             decision, waits = Decision.WAIT, Waits.HANDLER
         elif run.handler is None:
             decision, delay = Decision.WAIT, UNKNOWN_HANDLER_PAUSE
-        elif run.handler.batch is not None and not (run.row.attempts or is_trial or self._room is None):
-            decision = Decision.BATCH  # the first try of each may be beside others
+        elif run.handler.batch is not None and not (run.row.attempts or is_trial or run.row.waits):
+            decision, waits = Decision.WAIT, Waits.BATCH
         limit = run.handler.limit if run.handler is not None and decision is Decision.LEASE else None
         return PlannedRun(run.row, run.n, run.name, decision, 0, limit, is_trial, waits, delay)

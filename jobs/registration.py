@@ -34,9 +34,6 @@ MAX_TIMEOUT = timedelta(hours=1)
 
 _LONGEST_WAIT = timedelta(minutes=1)
 _UNFIT_FOR_BATCHES = {
-    "rate": "a rate counts runs; say how many at once by most=, how often by wait=",
-    "concurrency": "it counts runs; a worker takes one batch of a handler at a time",
-    "per": "a batch may hold events of any account and source",
     "tx": "a batch is one transaction",
 }
 _WAIT = re.compile(r"(\d{1,5})(ms|s)", re.ASCII)
@@ -141,19 +138,23 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
     backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
     timeout: float | timedelta = timedelta(seconds=30),
     isolation: str | None = None,
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
     breaker: int | None = None,
     **unfit: object,
 ) -> Callable[[BatchFunction], BatchFunction]:
     """Have a function take many events of a source (or a provider) at once, in one transaction.
 
     It takes `(events, tx)` or `(events, session)`, as handlers of `@on` do one event; each event keeps its own run. It
-    gets up to `most` that are due, in the order of their due times; if they are fewer, the first of them waits for
+    gets up to `most` that are due, the oldest first; if they are fewer, the first of them waits for
     others for `wait` ("200ms", "2s", seconds or a timedelta; a minute at most). `timeout` is for the whole batch.
 
     If it raises, what it wrote is rolled back, nobody is charged, and both halves are tried by themselves; so on until
     one event stands alone, which is treated as any: an attempt is used up, there is a pause, the last of them ends in
     a dead run. It may name events by `GiveUp(…, event=…)` and `RetryLater(…, event=…)`. The other parameters are those
-    of `@on`. Raises `HandlerError` for values that make no sense.
+    of `@on`: `rate` and `concurrency` count events, so a batch has no more of them than these allow. Raises
+    `HandlerError` for values that make no sense.
     """
     _require_names("on_batch", place, pattern)
 
@@ -163,7 +164,8 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
         handler = _handler_of(
             called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, given="events"
         )
-        handlers.registry.add(replace(handler, batch=_batch_size(called, most, wait)))
+        limit = _run_limit(called, rate, concurrency, per)
+        handlers.registry.add(replace(handler, limit=limit, batch=_batch_size(called, most, wait)))
         return function
 
     return register

@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT
 """
 EMPTY_OF_EVENTS = (
     "TRUNCATE hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, hookonce.marks, "
-    "hookonce.batches, hookonce.steps, hookonce.failures, hookonce.conflicts, hookonce.redeliveries, "
+    "hookonce.steps, hookonce.failures, hookonce.conflicts, hookonce.redeliveries, "
     "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, effects"
 )
 _EMPTY = (

@@ -20,10 +20,11 @@ from hookonce.receiver.ledger.states import RunStatus, Waits
 _NAMED = 100
 """Events that are looked at to say what they wait for."""
 
-# What is parked goes on when a place is free, a breaker tries, or a person says so; a suspect by its time.
+_BY_TIME = f"waits = '{Waits.SUSPECT}' OR {reasons.BATCH.parked_by('waits')}"
+# What is parked goes on when a place is free, a breaker tries, or a person says so; suspects and batches by their time.
 _LEFT = f"""
 SELECT count(DISTINCT event) AS events, coalesce(sum(attempts + (token IS NOT NULL)::int), 0) AS attempts,
-       least(min(coalesce(lease_until, due_at)) FILTER (WHERE waits IS NULL OR waits = '{Waits.SUSPECT}'), (
+       least(min(coalesce(lease_until, due_at)) FILTER (WHERE waits IS NULL OR {_BY_TIME}), (
            SELECT min(try_at) FROM hookonce.breakers b WHERE opened_at IS NOT NULL AND EXISTS (
                SELECT FROM hookonce.queue r WHERE (r.waiting_handler, r.waits) = (b.handler, '{Waits.HANDLER}'))
        )) - clock_timestamp() AS pause,

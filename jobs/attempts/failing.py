@@ -28,7 +28,7 @@ from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.steps import LedgerAway
-from hookonce.receiver.ledger.runs import batch_parts, batches, ends, failed_attempts, leases, marks, takeover
+from hookonce.receiver.ledger.runs import batches, ends, failed_attempts, leases, marks, takeover
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
@@ -289,7 +289,7 @@ def _outcome(shared: Shared, attempt: Attempt, batch: ClaimedBatch, error: BaseE
         ending = endings.verdict(attempt.run, handler, error, sealing.said)
         if not ending.counted:
             return _Outcome(delay=ending.delay)
-    return _Outcome(parts=batch_parts.halves(batch.events), error=endings.text(sealing.said(error)))
+    return _Outcome(parts=batches.halves(batch.events), error=endings.text(sealing.said(error)))
 
 
 def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:
@@ -311,7 +311,7 @@ def give_back(host: Host, claimed: Claimed, cut_off: ConnectionLoss | None) -> b
     try:
         if isinstance(claimed, ClaimedRun):
             return takeover.settle(ledger, claimed, cut_off) == RunStatus.WAITING
-        parts = [] if cut_off is None else batch_parts.halves(claimed.events)
+        parts = [] if cut_off is None else batches.halves(claimed.events)
         error = None if cut_off is None else CUT_OFF
         batches.take_apart(ledger, claimed, parts, error=error, committed=endings.committed(None))
     except Kept:

@@ -26,7 +26,6 @@ from hookonce.jobs.slots.watchdog import Watchdog
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.claims import Claim
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +66,7 @@ class Pool(Claimer):
         self._free = list(reversed(self._slots))
         self._capacity = Capacity(registry, self._slots, self.buffer)
         batches = BatchThread(self._new_executor(), self)
-        self._batches = batches if batches.is_needed else None
-        self._is_told = False
+        self._batches = batches if batches.names else None
         self._failure_calls = FailureCalls(self._new_executor())
         self.executor.tell_failure = self._failure_calls.put
         self._lost = LostSlots(self._slots, self._batches, self._wake.set)
@@ -210,7 +208,8 @@ class Pool(Claimer):
             ids or None, self._capacity.of_claim(free), self._budget_ends(), at_once=max(free, 1)
         )
         self._is_more = claim.is_more if claim.runs or not ids else self._is_more
-        self._tell_of_batches(claim)
+        if self._batches is not None and (claim.batched or claim.is_anything_lost):
+            self._batches.tell(self._batches.names if claim.is_anything_lost else claim.batched)
         self._capacity.end_claim()
         while self._free and (run := self._capacity.take(self.may_start)) is not None:
             with self._lock:
@@ -221,17 +220,6 @@ class Pool(Claimer):
             self._is_asked = True
             if not claim.is_anything_lost:
                 self.call_for_help()
-
-    def _tell_of_batches(self, claim: Claim) -> None:
-        """Hand over what is left to a batch, and look once for what is behind it."""
-        if self._batches is None or not claim.batchable:
-            self._is_told = False
-            return
-        self._batches.tell(claim.batchable)
-        if not claim.runs:
-            if not self._is_told:
-                self._is_asked = True
-            self._is_told = not self._is_told
 
     def _give_back_late(self) -> None:
         """Give back what is leased and can't be started any more."""

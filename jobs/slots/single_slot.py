@@ -25,8 +25,6 @@ from hookonce.receiver.ledger.runs.claims import Claim
 
 MAX_EVENTS = 1000
 _AWAY_PAUSE = 0.25
-_LOOKS = 2
-"""What else is due is looked for, by two claims in a row (`DueCursor`), before a batch is waited for."""
 
 
 class SingleSlot(Claimer):
@@ -103,36 +101,35 @@ class SingleSlot(Claimer):
         self._release(self.buffer.take_late())
 
     def _run_until(self, until: float, named: Sequence[int] | None) -> int:
-        attempts = events = waits = 0
+        attempts = events = 0
+        self._batches.left.update(self._batches.names)
         while not stopping.is_set():
             self._quick_first = not self._quick_first  # every other time what waits longest goes first
             claim = self._claim(named, OneAtATime(self.registry, quick_first=self._quick_first), until)
             self._note_back()
             if claim.is_more:
                 self._notify()
+            self._batches.left.update(self._batches.names if claim.is_anything_lost else claim.batched)
             count = self._run_claimed(claim, until)
             suspects = self._run_suspects_beside(claim, until, max(count, 1))
             attempts += count + suspects
             has_done = count or suspects or claim.met or claim.waiting or claim.is_anything_lost
-            if not (has_done or claim.batchable) and named is None:
+            if not (has_done or self._batches.left) and named is None:
                 break
             named = None
             events += max(claim.met, count)
-            waits = 0 if has_done else waits + 1
-            if waits == _LOOKS:  # what is left waits to be more
-                break
             if time.monotonic() > until or events >= MAX_EVENTS:
                 self._notify()
                 break
         return attempts
 
     def _run_claimed(self, claim: Claim, until: float) -> int:
-        """Run what a claim has leased, its first run in any case, and the batches that it left; count the runs."""
+        """Run what a claim has leased, its first run in any case, and a batch of each handler; count the runs."""
         count = 0
         if claim.runs and (first := self.buffer.take_first()) is not None:
             count = self.slot.work(first)
         self._release(self.buffer.take_late())
-        return count + self._batches.run(claim.batchable, until)
+        return count + self._batches.run(until)
 
     def _run_suspects_beside(self, claim: Claim, until: float, at_most: int) -> int:
         """Run suspects after what else was claimed, one at least and as many as that, so that neither starves."""

@@ -71,7 +71,8 @@ class Pause:
 class Reason:
     """Why a run waits: what the queue says, what users read, and until when that is.
 
-    `word` is in `queue.waits`; whose it is follows behind a colon where it `has_owner`. `condition` is SQL on a waiting
+    `word` is in `queue.waits`; whose it is follows behind a colon where it `has_owner`, and what part it is of
+    where it `has_parts` and is of one. `condition` is SQL on a waiting
     row `r` of `run_states`, true of what has the word and waits for this. `parks` runs are seen as parked.
     """
 
@@ -80,6 +81,7 @@ class Reason:
     terminal: str
     word: str | None = None
     has_owner: bool = False
+    has_parts: bool = False
     condition: str = "true"
     pause: Pause | None = None
     event_page: str = ""
@@ -95,14 +97,16 @@ class Reason:
         """Return the SQL condition that a column holds this reason's word."""
         if self.has_owner:
             return f"starts_with({waits}, '{self.prefix}')"
+        if self.has_parts:
+            return f"split_part({waits}, ':', 1) = '{self.word}'"
         return f"{waits} = '{self.word}'" if self.word else f"{waits} IS NULL"
 
     def found_by(self, waits: str) -> str:
         """Return the condition that a column holds this reason's word, as an index finds it."""
         # Words are compared by bytes, and after a colon comes a semicolon.
         return (
-            f"{waits} >= '{self.word}:' AND {waits} < '{self.word};'"
-            if self.has_owner
+            f"{waits} >= '{self.word}{':' * self.has_owner}' AND {waits} < '{self.word};'"
+            if self.has_owner or self.has_parts
             else self.parked_by(waits)
         )
 
@@ -130,8 +134,20 @@ LIMIT: Final = Reason(
     testing="for a place of its limit",
 )
 
+BATCH: Final = Reason(
+    waits_for=WaitsFor.BATCH,
+    until="others of its batch have come, or its part of one is tried by itself",
+    word=Waits.BATCH,
+    has_parts=True,
+    terminal="for others of its batch",
+    event_page="what is left to run waits for others of its batch",
+    run_page="waits for others of its batch",
+    testing="for a batch",
+)
+
 REASONS: Final = (
     LIMIT,
+    BATCH,
     Reason(
         waits_for=WaitsFor.SUSPECT,
         until="a worker runs it alone",
@@ -186,17 +202,6 @@ REASONS: Final = (
         terminal="parked: paused",
         event_page="what is left to run is paused",
         run_page="parked while it is paused",
-    ),
-    Reason(
-        waits_for=WaitsFor.BATCH,
-        until="others of its batch have come, or its part of one is tried by itself",
-        condition="""r.due_at <= now() AND (
-            EXISTS (SELECT FROM hookonce.batches b WHERE b.handler = r.handler AND r.event = ANY(b.events))
-            OR EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
-                       AND r.due_at > now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second'))""",
-        terminal="for others of its batch",
-        run_page="waits for others of its batch",
-        testing="for a batch",
     ),
     Reason(
         waits_for=WaitsFor.WORKER,
@@ -308,13 +313,16 @@ def _case(branches: Iterable[tuple[str, str]], otherwise: str = "NULL") -> str:
 
 PARKED: Final = _case(
     [
-        *((each.parked_by("waits"), f"'{each.word}'") for each in _of_rows()),
+        *((each.parked_by("waits"), f"'{each.word}'") for each in (*_of_rows(), BATCH)),
         (f"waits <> '{Waits.HELD}'", "waits"),
     ]
 )
 """Of an event: why it is passed over, in a word; of a pause of rows without its name."""
 PARKED_RUN: Final = _case(
-    [(" AND ".join(f"NOT {each.parked_by('r.waits')}" for each in _of_rows()), "r.waits")]
+    [
+        (BATCH.parked_by("r.waits"), f"'{BATCH.word}'"),
+        (" AND ".join(f"NOT {each.parked_by('r.waits')}" for each in _of_rows()), "r.waits"),
+    ]
 )
 """Of a row `r` of `run_states`: why it is passed over, unless all runs of its event are."""
 WAITS_FOR: Final = _case(

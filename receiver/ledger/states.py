@@ -57,11 +57,13 @@ class Waits(StrEnum):
 
     These have no owner; all words are in `receiver.ledger.reasons`. It waits while its handler is paused, or until a
     person releases it. A suspect may have been under way in a process that died, and is run with nothing beside it
-    (docs/decisions/0020).
+    (docs/decisions/0020). A run of a batch waits for the handler that takes it with others; in a part of a batch that
+    failed, the part stands behind the word (`receiver.ledger.runs.batches`).
     """
 
     HANDLER = "handler"
     SUSPECT = "suspect"
+    BATCH = "batch"
     HELD = "held"
 
 

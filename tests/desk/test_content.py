@@ -112,7 +112,14 @@ def planted_once(inbox):
             ),
             [HEADERS, BODY],
         ),
-        ("INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, '{1}', %s)", [HANDLER, ERROR]),
+        ("INSERT INTO hookonce.batch_counts VALUES (%s, 0, 0, 1, %s)", [HANDLER, ERROR]),
+        (
+            (
+                "INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, due_at, waits) "
+                "VALUES (0, 0, now(), 'stripe', 'a', %s, now(), 'batch:0001:0')"
+            ),
+            [HANDLER],
+        ),
         (
             (
                 "INSERT INTO hookonce.steps (event, handler, name, state, owner, finished_at, note, result) VALUES "

@@ -15,17 +15,18 @@ from hookonce.jobs.attempts import failing
 from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import functions
-from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, failed_attempts, takeover
+from hookonce.receiver.ledger.runs import batches, claims, due_rows, failed_attempts, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.jobs.test_batches import rob
 from tests.stories.mistakes import replace, reword
-from tests.support.claiming import claim, claim_batch, claim_suspect, lapse
+from tests.support.claiming import ClaimedForBatch, claim, claim_batch, claim_suspect, lapse
 
 NAMES = [f"evt_{n}" for n in range(8)]
 POISON = "evt_5"
 INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
 TURNS = 10
+NOTHING = ClaimedForBatch()
 
 
 def charges_all():
@@ -36,16 +37,16 @@ def charges_all():
 
 
 def tries_all_again_together():
-    replace(batch_parts, "halves", lambda events: [events])
+    replace(batches, "halves", lambda events: [events])
 
 
 def forgets_the_halves_at_a_kill():
-    replace(batch_parts, "write", lambda *_: None)
+    replace(batches, "words", lambda parts: dict.fromkeys((each for part in parts for each in part), "batch"))
 
 
 def mixes_the_halves_with_all_others():
-    replace(batch_parts, "locked", lambda *_: [])
-    reword(due_for_batch, "FROM hookonce.batches WHERE", "FROM hookonce.batches WHERE false AND")
+    word = "split_part(waits, ':', 1)"
+    reword(due_rows, "WHERE waits = coalesce((SELECT waits", f"WHERE {word} = coalesce((SELECT {word}")
 
 
 def ends_without_the_token():
@@ -97,8 +98,7 @@ def dies(inbox):
         met = claim(inbox.connection, inbox.registry)
         suspect = claim_suspect(inbox.connection, inbox.registry)
         runs = [*met.runs, suspect] if suspect else list(met.runs)
-        for name, ids in met.batchable.items():
-            found = claim_batch(inbox.connection, inbox.registry, name, ids=ids)
+        while (found := claim_batch(inbox.connection, inbox.registry)) != NOTHING:
             if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
                 executor.attempt(Attempt(found.batch, taker))
             runs += [found.alone] if found.alone else []
@@ -193,7 +193,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (functions, failed_attempts, batch_parts, claims, due_for_batch, failing):
+        for module in (functions, failed_attempts, batches, claims, due_rows, failing):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

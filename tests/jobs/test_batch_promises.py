@@ -1,20 +1,19 @@
 """What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
 
 from datetime import timedelta
-from itertools import takewhile
 
 import pytest
 
 from hookonce.jobs.attempts import failing
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
-from hookonce.jobs.slots.capacity import OneAtATime
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import functions
-from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, leases, takeover
-from hookonce.receiver.ledger.runs.decisions import Decision
-from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
+from hookonce.receiver.ledger.runs import breakers, claims, due_rows, ends, leases, parking
+from tests.jobs.test_batches import Batches, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
-from tests.support.claiming import claim_batch, lapse
+from tests.support.claiming import claim_batch
+from tests.support.inbox import effect
 
 HOUR = timedelta(hours=1)
 
@@ -118,37 +117,48 @@ def takes_no_more_than_the_memory_is_for(inbox):
 
 
 def hides_nothing_that_is_behind_it(inbox):
-    """What is left to a batch and waits for more does not hide a slow one behind it; the claim tells of both."""
-
-    def slow(_event, _tx):
-        pass
-
+    """What waits for its batch does not hide what is behind it, however much it is: it leaves the head of the queue."""
     on_batches(inbox, Batches().handler, pattern="track", wait=timedelta(seconds=30))
-    inbox.on(slow, pattern="slow")
-    inbox.registry.note("slow", timedelta(seconds=5))
-    ids = inbox.deliver(*names(3), type="track")
-    inbox.deliver("slow", type="slow")
-    room = OneAtATime(inbox.registry, quick_first=True)
-    claim = claims.claim(inbox.connection, Plan(inbox.registry, room))
-    assert [run.event.event_id for run in claim.runs] == ["slow"]
-    assert {name: sorted(found) for name, found in claim.batchable.items()} == {"handler": ids}
+    inbox.on(effect, pattern="other")
+    inbox.deliver(*names(200), type="track")
+    inbox.deliver("other", type="other")
+    claims.claim(inbox.connection, Plan(inbox.registry))
+    claim = claims.claim(inbox.connection, Plan(inbox.registry))
+    assert [run.event.event_id for run in claim.runs] == ["other"]
 
 
-def forgets_what_nobody_comes_for(inbox):
-    """A day later a part whose handler is gone is no row any more, and its events are taken up as any."""
-    taken = Batches()
-    on_batches(inbox, taken.handler)
+def comes_back_where_its_handler_takes_single_events_now(inbox):
+    """A handler that takes batches no more gets what waits for them, one by one."""
+    on_batches(inbox, Batches().handler, wait=timedelta(seconds=30))
     inbox.deliver(*names(4))
-    claimed(inbox)
-    lapse(inbox.connection)
-    takeover.take_over(inbox.connection)
-    batch_parts.forget(inbox.connection)
-    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(2,)]
-    inbox.connection.execute("UPDATE hookonce.batches SET made_at = now() - interval '25 h'")
-    batch_parts.forget(inbox.connection)
-    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
     inbox.work()
-    assert {run[2] for run in inbox.runs()} == {"done"}
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue") == [("batch",)]
+    parking.unbatch(inbox.connection, ["handler"])
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue") == [(None,)]
+
+
+def is_searched_in_its_smallest_part_first(inbox):
+    """What has failed is found before what is larger is tried again."""
+    taken = Batches("evt_000", "evt_006")
+    on_batches(inbox, taken.handler, attempts=1)
+    inbox.deliver(*names(8))
+    work_to_the_end(inbox)
+    assert taken.sizes == [8, 4, 2, 1, 1, 2, 4, 2, 2, 1, 1]
+
+
+def waits_with_its_word_while_its_source_is_paused(inbox):
+    """What waits for a batch when its source is paused is parked for that, and not taken."""
+    taken = Batches()
+    on_batches(inbox, taken.handler, wait=timedelta(seconds=30))
+    inbox.deliver(*names(4))
+    inbox.work()
+    pauses.pause(inbox.connection, "source", "stripe", "ann")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '31 s'")
+    work_to_the_end(inbox)
+    assert taken.sizes == []
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue") == [("source:stripe",)]
+    pauses.resume(inbox.connection, "source", "stripe", "ann")
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue") == [(None,)]
 
 
 def forgets_no_claim():
@@ -188,25 +198,23 @@ def waits_for_whoever_is_named():
 
 
 def takes_all_that_is_due():
-    replace(batch_claims, "_bounded", lambda met: met.runs)
+    reword(due_rows, "WHERE number = 1 OR bytes <= %(most_bytes)s", "WHERE true")
 
 
-def looks_at_nothing_behind_a_batch():
-    def up_to_the_first_other(self, rows, paused):
-        return list(takewhile(lambda each: each.decision is Decision.BATCH, right(self, rows, paused)))
-
-    right = replace(Plan, "__call__", up_to_the_first_other)
+def leaves_them_at_the_head():
+    replace(claims, "park_head", lambda *_: 0)
 
 
-def forgets_the_batch_for_what_is_behind():
-    def by_handler(planned):
-        return {} if any(each.decision is Decision.LEASE for each in planned) else right(planned)
-
-    right = replace(claims, "_by_handler", by_handler)
+def leaves_them_with_the_word():
+    replace(parking, "unbatch", lambda *_: None)
 
 
-def never_forgets():
-    reword(batch_parts, "WHERE made_at", "WHERE false AND made_at")
+def tries_the_largest_part_first():
+    reword(due_rows, "ORDER BY waits LIMIT 1", "ORDER BY waits DESC LIMIT 1")
+
+
+def parks_nothing_of_batches():
+    replace(parking, "park_batch", lambda *_: 0)
 
 
 PLANTED = [
@@ -217,15 +225,16 @@ PLANTED = [
     (believes_whatever_is_named, halves_what_names_a_stranger),
     (waits_for_whoever_is_named, halves_what_is_to_be_tried_later_and_names_none_of_it),
     (takes_all_that_is_due, takes_no_more_than_the_memory_is_for),
-    (looks_at_nothing_behind_a_batch, hides_nothing_that_is_behind_it),
-    (forgets_the_batch_for_what_is_behind, hides_nothing_that_is_behind_it),
-    (never_forgets, forgets_what_nobody_comes_for),
+    (leaves_them_at_the_head, hides_nothing_that_is_behind_it),
+    (leaves_them_with_the_word, comes_back_where_its_handler_takes_single_events_now),
+    (tries_the_largest_part_first, is_searched_in_its_smallest_part_first),
+    (parks_nothing_of_batches, waits_with_its_word_while_its_source_is_paused),
 ]
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(batch_claims, "MAX_BYTES", 500_000)
+    monkeypatch.setattr(due_rows, "MAX_BYTES", 500_000)
 
 
 @pytest.fixture
@@ -234,8 +243,8 @@ def planted(monkeypatch):
 
     def plant(mistake):
         for owner in (
-            batch_parts,
-            batch_claims,
+            due_rows,
+            parking,
             claims,
             ends,
             functions,

@@ -101,7 +101,7 @@ def test_batch_that_takes_too_long_says_so_where_many_run(inbox, pool_of):
             tx.exec_driver_sql("SELECT pg_sleep(0.01)")
 
     def inbox_errors(tx):
-        found = tx.exec_driver_sql("SELECT error FROM hookonce.batches WHERE error IS NOT NULL")
+        found = tx.exec_driver_sql("SELECT error FROM hookonce.batch_counts WHERE error IS NOT NULL")
         return [error for (error,) in found]
 
     on_batches(inbox, spins, timeout=timedelta(seconds=0.3))

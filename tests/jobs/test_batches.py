@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, takeover
-from hookonce.receiver.ledger.runs.run_limits import BatchSize
+from hookonce.receiver.ledger.runs import takeover
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from hookonce.receiver.ledger.stats import batch_figures
 from tests.support.claiming import claim, claim_batch, lapse
 from tests.support.inbox import effect
@@ -76,7 +76,6 @@ def test_handler_gets_what_is_due_in_batches_of_the_most(inbox):
     assert taken.sizes == [40, 40, 20]
     assert inbox.effects() == names(100)
     assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1)}
-    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
 
 
 def test_each_event_keeps_the_result_that_is_its_own(inbox):
@@ -142,11 +141,8 @@ def claimed(inbox, connection=None):
     """Claim as a worker does, and take over what was lost before."""
     connection = connection or inbox.connection
     takeover.take_over(connection)
-    met = claim(connection, inbox.registry)
-    found = {
-        name: claim_batch(connection, inbox.registry, name, ids=ids) for name, ids in met.batchable.items()
-    }
-    return found.get("handler", batch_claims.BatchClaim())
+    claim(connection, inbox.registry)
+    return claim_batch(connection, inbox.registry)
 
 
 def test_lost_batch_comes_back_in_halves_and_charges_nobody(inbox):
@@ -249,15 +245,16 @@ def test_part_is_claimed_whole_whose_events_wait_for_other_handlers_too(inbox):
     assert len(claim_batch(inbox.connection, inbox.registry).batch.runs) == 4
 
 
-def test_batch_leaves_runs_of_a_paused_handler_to_a_claim_that_locks_the_pause(inbox):
+def test_batch_and_a_paused_handler_take_the_same_events(inbox):
     on_batches(inbox, Batches().handler)
     inbox.on(effect)
     inbox.connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', 'effect')")
     inbox.deliver(*names(3))
 
-    claim_batch(inbox.connection, inbox.registry)
+    inbox.work()
 
-    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue WHERE handler = 'effect'") == [(None,)]
+    assert inbox.rows("SELECT handler, waits FROM hookonce.queue") == [("effect", "handler")] * 3
+    assert {run[1:3] for run in inbox.runs()} == {("handler", "done"), ("effect", "waiting")}
 
 
 def test_few_events_wait_for_others_and_the_others_go_on(inbox):
@@ -418,3 +415,54 @@ def test_figures_say_how_large_batches_were(inbox):
     inbox.work()
 
     assert batch_figures.figures(inbox.connection)["handler"] == batch_figures.BatchFigures(3, 7, 2)
+
+
+def test_batch_has_no_more_events_than_may_be_under_way_at_once(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, limit=RunLimit(concurrency=3))
+    inbox.deliver(*names(8))
+
+    work_to_the_end(inbox)
+
+    assert taken.sizes == [3, 3, 2]
+    assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1)}
+
+
+def test_rate_counts_the_events_of_a_batch_and_gives_the_others_their_times(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, limit=RunLimit(Rate.parse("100/h")))
+    inbox.deliver(*names(25))
+    work_to_the_end(inbox)
+    waiting = inbox.rows("SELECT count(*), count(DISTINCT slot_at), min(due_at) > now() FROM hookonce.queue")
+
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now()")
+    work_to_the_end(inbox)
+
+    assert waiting == [(15, 15, True)]
+    assert taken.sizes == [10, 15]
+
+
+def test_events_that_have_their_time_wait_for_no_others(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, wait=timedelta(seconds=30), limit=RunLimit(Rate.parse("100/h")))
+    inbox.deliver(*names(2))
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '31 s'")
+    inbox.deliver(*(f"new_{n}" for n in range(10)))
+    work_to_the_end(inbox)
+    assert taken.sizes == [10]
+
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now()")
+    work_to_the_end(inbox)
+
+    assert taken.sizes == [10, 2]
+
+
+def test_account_has_a_share_of_its_own_in_a_batch(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, limit=RunLimit(concurrency=2, per="account"))
+    inbox.deliver(*names(3))
+    inbox.deliver("other", account="acct_2")
+
+    work_to_the_end(inbox)
+
+    assert taken.sizes == [3, 1]

@@ -214,15 +214,6 @@ def test_run_that_was_to_be_run_at_once_while_the_clock_was_ahead_is(inbox, wait
     assert left_until(inbox, "due_at") <= timedelta(0)
 
 
-def test_part_of_a_batch_that_failed_while_the_clock_was_ahead_is_forgotten_as_any(inbox):
-    inbox.connection.execute("INSERT INTO hookonce.batches (handler, events) VALUES ('effect', '{1}')")
-    set_back(inbox, "batches", "made_at")
-
-    clocks.begin_anew(inbox.connection)
-
-    assert left_until(inbox, "made_at", "batches") <= timedelta(0)
-
-
 def ask_for_a_day(_event, _tx):
     raise RetryLater(timedelta(days=1))
 

@@ -32,7 +32,7 @@ def registry():
 REGISTRY = registry()
 
 
-def row(number, kind, handler, attempts):
+def row(number, kind, handler, attempts, waits=None):
     values = dict.fromkeys(ClaimedEvent._fields) | {
         "id": number,
         "source": "shop",
@@ -40,7 +40,7 @@ def row(number, kind, handler, attempts):
         "type": kind,
     }
     return QueuedRun(
-        ClaimedEvent(**values), 0 if handler is None else 3, handler, 1, attempts, NOW, None, None, None
+        ClaimedEvent(**values), 0 if handler is None else 3, handler, 1, attempts, NOW, waits, None, None
     )
 
 
@@ -49,12 +49,13 @@ ROWS = st.lists(
         st.sampled_from(sorted(TAKERS)),
         st.sampled_from([None, *KNOWN, "unknown"]),
         st.integers(0, 2),
+        st.sampled_from([None, None, Waits.BATCH, "batch:0002:1", Waits.SUSPECT]),
     ),
     max_size=8,
 ).map(
     lambda found: [
-        row(number, kind, handler, attempts if handler else 0)
-        for number, (kind, handler, attempts) in enumerate(found)
+        row(number, kind, handler, attempts if handler else 0, waits if handler else None)
+        for number, (kind, handler, attempts, waits) in enumerate(found)
     ]
 )
 PAUSED = st.builds(
@@ -80,7 +81,7 @@ def runs_of(each):
     return [(each.event.id, number, name) for number, name in enumerate(names)] or [(each.event.id, 0, "")]
 
 
-@given(ROWS, PAUSED, st.sampled_from([EVERYTHING, RoomForSome(), None]))
+@given(ROWS, PAUSED, st.sampled_from([EVERYTHING, RoomForSome()]))
 def test_each_run_gets_one_decision_and_nothing_paused_is_leased(rows, paused, room):
     planned = Plan(REGISTRY, room)(rows, paused)
 
@@ -89,7 +90,7 @@ def test_each_run_gets_one_decision_and_nothing_paused_is_leased(rows, paused, r
     for each in planned:
         is_trial = (each.row.event.id, each.handler) in paused.trials
         is_paused = each.handler in paused.handlers and not is_trial
-        is_batch = each.handler == "c" and not (each.row.attempts or is_trial or room is None)
+        is_batch = each.handler == "c" and not (each.row.attempts or is_trial or each.row.waits)
         expected = (
             (Decision.IGNORE, None, None)
             if not each.handler
@@ -97,7 +98,7 @@ def test_each_run_gets_one_decision_and_nothing_paused_is_leased(rows, paused, r
             if is_paused
             else (Decision.WAIT, None, UNKNOWN_HANDLER_PAUSE)
             if each.handler == "unknown"
-            else (Decision.BATCH, None, None)
+            else (Decision.WAIT, Waits.BATCH, None)
             if is_batch
             else (each.decision, None, None)
         )

@@ -7,7 +7,7 @@ import pytest
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import due_cursor, due_rows, parking
-from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor, Paced, SweepMark
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import Plan, Planner
 from tests.support import claiming
@@ -162,31 +162,6 @@ def test_look_that_failed_is_made_again_at_once(clock):
     clock.now += 2
 
     assert looks.begin()
-
-
-def test_batches_are_looked_for_from_the_beginning_though_nobody_claims(connection, clock):
-    cursor = DueCursor(clock)
-    put(connection, "first")
-    claim(connection, cursor)
-    batch, none = BatchCursor(cursor, clock), timedelta(0)
-    looks = []
-    for seconds in (0, 4, 1):
-        clock.now += seconds
-        looks.append(batch.look(none))
-        batch.found(None)
-
-    assert looks == [None, cursor.since, None]
-
-
-def test_batch_that_waits_longer_than_commits_do_is_looked_for_to_its_beginning(connection, clock):
-    cursor, minute = DueCursor(clock), timedelta(minutes=1)
-    put(connection, "first")
-    claim(connection, cursor)
-    batch = BatchCursor(cursor, clock)
-    batch.look(minute)
-    batch.found(None)
-
-    assert batch.look(minute) == cursor.since - minute
 
 
 def test_claim_of_what_is_behind_a_crowd_says_that_there_is_more(connection):

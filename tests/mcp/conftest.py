@@ -238,7 +238,11 @@ def seed(inbox, words):
     pauses.pause(connection, "handler", "books.refund", "ann")
     desk.fail_in_a_row(connection, "shop.mail", 2, limit=5, error=words("OSError: no route"))
     connection.execute(
-        "INSERT INTO hookonce.batches (handler, events, error) VALUES ('shop.track', '{1,2}', %s)",
+        "INSERT INTO hookonce.batch_counts VALUES ('shop.track', 0, 0, 1, %s)",
         [words("ValueError: no such place")],
+    )
+    connection.execute(
+        "INSERT INTO hookonce.queue (event, received_at, source, type, handler, due_at, waits) "
+        "VALUES (0, now(), 'stripe', 'track', 'shop.track', now(), 'batch:0002:0')"
     )
     alerts.raise_alert(connection, "source_silent", "github", words("at least 40 deliveries are missing"))

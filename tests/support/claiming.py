@@ -1,11 +1,15 @@
 """Claims and ends as a worker makes them, one by one and in the test's process."""
 
 from datetime import timedelta
+from typing import NamedTuple
 
-from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.receiver.ledger.runs import batch_claims, claims, due_rows, ends, failed_attempts, leases
-from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
+from hookonce.jobs.plan import Plan
+from hookonce.receiver.ledger.runs import batches, claims, due_rows, ends, failed_attempts, leases
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.ends import Ended
+from hookonce.receiver.ledger.states import Waits
 
 NO_TIME = timedelta(0)
 
@@ -50,17 +54,45 @@ def end(connection, run, result):
 
 def claim_suspect(connection, handlers):
     """Claim a suspect, to be run alone, and begin it."""
-    names = [plan.name for plan in handlers]
-    run = claims.claim_suspect(connection, Plan(handlers), names)
-    if run is not None:
+    wanted = Waiting(Waits.SUSPECT, [plan.name for plan in handlers])
+    runs = claims.claim(connection, Plan(handlers), wanted=wanted).runs
+    for run in runs:
         leases.note_start(connection, run)
-    return run
+    return runs[0] if runs else None
 
 
-def claim_batch(connection, handlers, name="handler", **options):
-    """Claim what a handler of batches is to take next."""
-    handler = BatchHandler(name, handlers.named(name).batch, handlers.patterns(name))
-    return batch_claims.claim(connection, Plan(handlers, EVERYTHING), handler, **options)
+class NoRoom:
+    """There is room for nothing but batches."""
+
+    slots = 1
+
+    def lanes(self, handlers):
+        return [None] * len(handlers)
+
+
+class ClaimedForBatch(NamedTuple):
+    """What a claim has leased for a handler of batches: a batch, or a run alone."""
+
+    batch: ClaimedBatch | None = None
+    alone: ClaimedRun | None = None
+    unripe: timedelta | None = None
+    is_full: bool = False
+
+
+def batch(connection, handlers):
+    """Have what is due wait for its batch, where its handler takes batches."""
+    claims.claim(connection, Plan(handlers, NoRoom()), limit=100_000)
+
+
+def claim_batch(connection, handlers, name="handler"):
+    """Claim what a handler of batches is to take next, of what is due and of what waits for it."""
+    batch(connection, handlers)
+    size = handlers.named(name).batch
+    wanted = Waiting(Waits.BATCH, [name], size.most, size.wait)
+    found = claims.claim(connection, Plan(handlers), wanted=wanted, at_once=size.most)
+    if len(found.runs) > 1:
+        return ClaimedForBatch(batches.attempted(found.runs), is_full=found.is_more)
+    return ClaimedForBatch(alone=found.runs[0] if found.runs else None, unripe=found.unripe)
 
 
 def lapse(connection):

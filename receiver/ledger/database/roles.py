@@ -59,7 +59,6 @@ RIGHTS: Mapping[str, Rights] = {
     "queue": Rights("ra", "rawd", "ral"),
     "claims": Rights("r", "rawd", "r"),
     "marks": Rights("", "rad", "rd"),
-    "batches": Rights("r", "rawd", "r"),
     "limits": Rights("r", "rawd", "r"),
     "limit_places": Rights("r", "rawd", "r"),
     "breakers": Rights("r", "rawd", "rd"),

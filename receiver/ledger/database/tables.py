@@ -174,14 +174,6 @@ CREATE TABLE hookonce.marks (
     PRIMARY KEY (event, n, token)
 ) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
-CREATE TABLE hookonce.batches (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    handler text COLLATE "C" NOT NULL,
-    events bigint[] NOT NULL,
-    error text,
-    made_at timestamptz NOT NULL DEFAULT now()
-) WITH (autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0);
-
 CREATE TABLE hookonce.limits (
     handler text COLLATE "C" NOT NULL,
     key text NOT NULL,
@@ -442,7 +434,8 @@ CREATE TABLE hookonce.batch_counts (
     handler text COLLATE "C" PRIMARY KEY,
     batches bigint NOT NULL,
     events bigint NOT NULL,
-    halvings bigint NOT NULL
+    halvings bigint NOT NULL,
+    error text
 ) WITH (fillfactor = 50);
 
 CREATE TABLE hookonce.alerts (

@@ -4,7 +4,7 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 
 - `decisions`: what a worker decides on each due run; no SQL
 - `claims`: leases what is due, by what the worker decides
-- `due_rows`: reads and locks due rows for a claim
+- `due_rows`: reads and locks rows for a claim: what is due, suspects, batches
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `claimed`: what a worker holds between claim and end, and what it is told that has lost it
 - `leases`: keeps what is claimed, and lets go of it
@@ -12,8 +12,7 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `failed_attempts`: ends those that failed, apart from it: the run waits, or is dead
 - `marks`: what a transaction leaves behind that its handler has committed by itself
 - `takeover`: what workers have lost: suspects, and what may be taken by others
-- `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
-- `batch_parts`: parts of those that failed or were lost, to be tried by themselves
+- `batches`: runs that one handler takes together, ended as one, and their parts when that failed
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `rate_changes`: what another rate has put off, made due
 - `breakers`: handlers that fail by one error again and again, stopped and tried

@@ -1,41 +1,59 @@
 """Runs that one handler takes together: claimed, ended and let go of as one, each of them a run of its own.
 
-A claim with a handler is a batch under way. One that fails or is lost costs none of its runs an attempt: each half of
-it is written down, to be tried by itself. So who fails is found in as many steps as the size can be halved, whatever
-dies meanwhile, and stands alone when it is counted. Such parts are `receiver.ledger.runs.batch_parts`.
+A run of a batch has the word `batch` in the queue until its batch has ended. A claim with a handler is a batch under
+way. One that fails or is lost costs none of its runs an attempt: the runs of each half have the word of their part
+then, and are tried by themselves, the smallest part first. So the run that fails is found in as many steps as the size
+can be halved, whatever dies meanwhile, and stands alone when it is counted. A part is a hint: a run that loses it goes
+back to all others.
 
 Lock order: a row of `claims`, then rows of the queue.
 """
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
+from hookonce.receiver.ledger.runs import failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.marks import Marked
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import RunStatus, Waits
+from hookonce.receiver.ledger.stats import batch_figures
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Runs under one claim, in the order in which they became due; `is_full`: there may be more of them."""
+    """Runs under one claim, in the order of their events."""
 
     handler: str
     token: uuid.UUID
     runs: Sequence[ClaimedRun]
-    is_full: bool = False
 
     @property
     def events(self) -> list[int]:
         """The events, in the order of their ids."""
         return sorted(run.event.id for run in self.runs)
+
+
+def attempted(runs: Sequence[ClaimedRun]) -> ClaimedRun | ClaimedBatch:
+    """Return what is attempted of the runs of a claim for a batch: a single one is a run like any."""
+    return runs[0] if len(runs) == 1 else ClaimedBatch(runs[0].handler, runs[0].token, runs)
+
+
+def halves(events: Sequence[int]) -> list[Sequence[int]]:
+    """Return both halves of what failed together."""
+    middle = (len(events) + 1) // 2
+    return [events[:middle], events[middle:]]
+
+
+def words(parts: Sequence[Sequence[int]]) -> dict[int, str]:
+    """Return the word in the queue of each event of these parts."""
+    return {event: f"{Waits.BATCH}:{len(part):04}:{part[0]:019}" for part in parts for event in part}
 
 
 _TAKE_BACK = "DELETE FROM hookonce.claims WHERE token = %s RETURNING token"
@@ -80,11 +98,15 @@ def take_apart(  # noqa: PLR0913  by keyword
             connection.execute(*marks.deletion(marked))
             failed_attempts.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
         else:
-            known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
-            ended = logged([known.get(run.event.id, rest) for run in batch.runs])
-            if not failed_attempts.fail(connection, batch.runs, ended):
+            known, waits = verdicts or {}, words(parts)
+            rest = AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
+            ended = [
+                known.get(run.event.id) or replace(rest, waits=waits.get(run.event.id)) for run in batch.runs
+            ]
+            if not failed_attempts.fail(connection, batch.runs, logged(ended)):
                 return Apart.LOST  # they have ended, and what failed came after that
-            batch_parts.write(connection, batch.handler, parts, error)
+            if len(parts) > 1:
+                batch_figures.count_halving(connection, batch.handler, error)
         reach("batch.apart")
         return Apart.COMMITTED if has_committed else Apart.DONE
 

@@ -1,17 +1,17 @@
-"""Claims due rows of the queue for one worker: leases under a random token what there is room for, in one transaction.
+"""Claims rows of the queue for one worker: leases under a random token what there is room for, in one transaction.
 
-Which rows those are is the worker's to decide (`receiver.ledger.runs.decisions`); here they are locked, read and
-written. A lease changes nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them),
-limits, pauses.
+Rows are read in the order of their due times, or by the word that they wait with: suspects, and batches. What becomes
+of each is the worker's to decide (`receiver.ledger.runs.decisions`); here rows are locked, read and written. A lease
+changes nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them), limits, pauses.
 """
 
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import psycopg
 
@@ -22,6 +22,7 @@ from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking,
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.states import EventStatus, Waits
 from hookonce.receiver.ledger.stats import event_counts
 
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 _LOOK = 1000
 """Due rows that are looked at to tell whether there is anything to do."""
+_BATCHED_SHARE = 4
+"""If more than one in so many runs of a claim are to be in batches, more of them are looked for at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class Claim:
 
     `met`: the runs that something was done with; `is_more`: some that are due may be left. `waiting`: those that were
     made to wait for a paused handler or source. `failing`: handlers whose failures in a row are counted
-    (`receiver.ledger.runs.breakers`).
-    `is_anything_lost`, `has_suspects`: see `Paused`. `batchable`: due events that are left to a batch, by handler.
+    (`receiver.ledger.runs.breakers`). `is_anything_lost`, `has_suspects`: see `Paused`. `batched`: handlers of batches
+    for which some were met. `unripe`: how long the few that wait for a batch wait for others.
     """
 
     runs: Sequence[ClaimedRun] = ()
@@ -48,7 +51,8 @@ class Claim:
     failing: AbstractSet[str] = frozenset()
     is_anything_lost: bool = False
     has_suspects: bool = False
-    batchable: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    batched: AbstractSet[str] = frozenset()
+    unripe: timedelta | None = None
 
 
 _TRIAL, _LOST, _SUSPECT = "trial", "lost", "suspect"
@@ -84,14 +88,17 @@ SELECT q.event, t.n, q.received_at, q.source, q.type, t.handler, q.due_at
 FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, handler)
 JOIN hookonce.queue q ON q.event = t.event AND q.n = 0
 """
-_WAIT = """
+# What is to be in a batch keeps the time that its rate has given it.
+_WAIT = f"""
 UPDATE hookonce.queue q SET handler = t.handler, waits = t.waits, due_at = coalesce(now() + t.delay, q.due_at),
-                            slot_at = now() + t.slot, schedule = CASE WHEN t.slot IS NOT NULL THEN t.schedule END
+                            slot_at = CASE WHEN t.waits = '{Waits.BATCH}' THEN q.slot_at ELSE now() + t.slot END,
+                            schedule = CASE WHEN t.waits = '{Waits.BATCH}' THEN q.schedule
+                                            WHEN t.slot IS NOT NULL THEN t.schedule END
 FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(waits)s::text[],
             %(delays)s::interval[], %(slots)s::interval[], %(schedules)s::text[])
      AS t (event, n, handler, waits, delay, slot, schedule)
 WHERE q.event = t.event AND q.n = t.n
-"""
+"""  # noqa: S608  constants
 # What is leased keeps the time that its rate has given it, in case that it is let go of.
 _NOTE_TIMES = """
 UPDATE hookonce.queue q SET slot_at = now(), schedule = t.schedule
@@ -117,12 +124,13 @@ def claim(  # noqa: PLR0913  all but two by keyword
     ids: Sequence[int] | None = None,
     limit: int = 50,
     cursor: DueCursor | None = None,
+    wanted: Waiting | None = None,
     at_once: int = 1,
     finished: Iterable[uuid.UUID] = (),
 ) -> Claim:
-    """Lease due runs (of events `ids`, or any); committed.
+    """Lease due runs: of events `ids`, or what waits as it is `wanted`, or any; committed.
 
-    Without `ids`, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a handler that
+    Without these, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a handler that
     is limited to a number at once this worker can have under way. `finished`: claims of this worker that are over, to
     be forgotten.
     """
@@ -131,51 +139,34 @@ def claim(  # noqa: PLR0913  all but two by keyword
         pauses = connection.execute(PAUSED, prepare=True)
         if done := list(finished):
             leases.forget(connection, done)
-        due, odd = due_rows.locked(connection, ids, limit, cursor)
+        if wanted is not None:
+            found = due_rows.waiting(connection, wanted)
+        else:
+            found = due_rows.locked(connection, ids, limit, cursor)
         paused = paused_of(pauses.fetchall())
-        if odd:
-            _bury(connection, decide, odd)
-        planned = _with_pauses(connection, decide, due, paused)
+        if found.odd:
+            _bury(connection, decide, found.odd)
+        planned = [] if found.unripe else _with_pauses(connection, decide, found.rows, paused)
         runs, waiting = _leased(connection, planned, at_once)
-        write(connection, planned, runs, waiting, slots=decide.slots)
+        write(connection, planned, runs, waiting, slots=decide.slots, word=wanted and wanted.word)
         if runs:
-            reach("run.leased")
+            reach("batch.leased" if wanted and wanted.word == Waits.BATCH else "run.leased")
     _report(planned)
-    left = sum(each.decision is Decision.LEAVE for each in planned)
+    is_full = len(found.rows) + len(found.odd) == limit
+    is_left = any(each.decision is Decision.LEAVE for each in planned)
     return Claim(
         runs,
-        met=sum(each.decision not in {Decision.LEAVE, Decision.BATCH} for each in planned) + len(odd),
-        is_more=len(due) + len(odd) == limit
-        or bool(odd or left)
-        or (ids is None and cursor.has_passed_crowd),
-        waiting=_park(connection, decide, paused, planned, cursor),
+        met=sum(each.decision is not Decision.LEAVE for each in planned) + len(found.odd),
+        is_more=found.is_full
+        if wanted
+        else is_full or bool(found.odd) or is_left or (ids is None and cursor.has_passed_crowd),
+        waiting=_park(connection, decide, paused, planned, wanted or cursor, is_full=is_full),
         failing=paused.failing,
         is_anything_lost=paused.is_anything_lost,
         has_suspects=paused.has_suspects,
-        batchable=_by_handler(planned),
+        batched={each.handler for each in planned if each.waits == Waits.BATCH},
+        unripe=found.unripe,
     )
-
-
-def claim_suspect(
-    connection: psycopg.Connection, decide: Decide, handlers: Sequence[str]
-) -> ClaimedRun | None:
-    """Lease a suspect of these handlers, to be run with nothing beside it; its start is counted. Committed."""
-    with plans.claiming(connection):
-        pauses = connection.execute(PAUSED, prepare=True)
-        due, odd = due_rows.suspect(connection, handlers)
-        paused = paused_of(pauses.fetchall())
-        if odd:
-            _bury(connection, decide, odd)
-        planned = decide(due, paused)
-        runs, held = _leased(connection, planned, 1, is_alone=True)
-        waiting = [
-            each._replace(waits=Waits.SUSPECT, delay=SUSPECT_PAUSE if each.delay is None else each.delay)
-            for each in held
-        ]
-        write(connection, planned, runs, waiting, slots=decide.slots, is_alone=True)
-        if runs:
-            reach("run.leased")
-    return runs[0] if runs else None
 
 
 def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
@@ -209,7 +200,7 @@ def _with_pauses(
 
 
 def _leased(
-    connection: psycopg.Connection, planned: Sequence[PlannedRun], at_once: int, *, is_alone: bool = False
+    connection: psycopg.Connection, planned: Sequence[PlannedRun], at_once: int
 ) -> tuple[list[ClaimedRun], list[PlannedRun]]:
     """Return the runs to be leased, as far as the limits of their handlers allow it now, and those that wait."""
     tokens: defaultdict[int, uuid.UUID] = defaultdict(uuid.uuid4)
@@ -221,7 +212,7 @@ def _leased(
             each.row.attempts + 1,
             each.row.cycle,
             tokens[each.lane],
-            is_alone=is_alone,
+            is_alone=each.row.waits == Waits.SUSPECT,
             is_trial=each.is_trial,
         )
         for each in planned
@@ -230,7 +221,7 @@ def _leased(
     waiting = [each for each in planned if each.decision is Decision.WAIT]
     limited = [each for each in planned if each.key in runs and each.limit is not None]
     if not limited:
-        return list(runs.values()), waiting
+        return list(runs.values()), [_as_it_was(each) for each in waiting]
     held, schedules = limit_gate.hold_back(connection, limited, tokens, at_once)
     for each in planned:
         if (by := held.get(each.key)) is not None:
@@ -245,7 +236,14 @@ def _leased(
             )
     if given := [(*key, schedule) for key, schedule in schedules.items() if key in runs]:
         connection.execute(_NOTE_TIMES, _columns(given))
-    return list(runs.values()), waiting
+    return list(runs.values()), [_as_it_was(each) for each in waiting]
+
+
+def _as_it_was(each: PlannedRun) -> PlannedRun:
+    """Return what is to wait, a suspect as a suspect: others wait for a place, but it must stay what it is."""
+    if each.row.waits != Waits.SUSPECT:
+        return each
+    return each._replace(waits=Waits.SUSPECT, delay=SUSPECT_PAUSE if each.delay is None else each.delay)
 
 
 def write(  # noqa: PLR0913  the last three by keyword
@@ -255,10 +253,9 @@ def write(  # noqa: PLR0913  the last three by keyword
     waiting: Sequence[PlannedRun],
     *,
     slots: int,
-    is_alone: bool = False,
-    batch_of: str | None = None,
+    word: str | None = None,
 ) -> None:
-    """Write what was decided on locked rows, in the caller's transaction; `batch_of`: a handler has all of it at once.
+    """Write what was decided on locked rows, in the caller's transaction; `word`: they were read by that.
 
     First the rows that are new, then what waits, what nobody takes, and what is leased.
     """
@@ -288,14 +285,14 @@ def write(  # noqa: PLR0913  the last three by keyword
             "tokens": [run.token for run in runs],
             "lease": LEASE,
             "slots": slots,
-            "is_alone": is_alone,
-            "batch_of": batch_of,
+            "is_alone": word == Waits.SUSPECT,
+            "batch_of": runs[0].handler if word == Waits.BATCH and len(runs) > 1 else None,
         }
         connection.execute(_LEASE, values, prepare=True)
 
 
 def _is_left(each: PlannedRun) -> bool:
-    return each.row.handler is None and each.decision in {Decision.LEAVE, Decision.BATCH}
+    return each.row.handler is None and each.decision is Decision.LEAVE
 
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
@@ -309,14 +306,6 @@ def _bury(connection: psycopg.Connection, decide: Decide, events: Sequence[int])
         connection.execute(_IGNORE, [untaken])
 
 
-def _by_handler(planned: Sequence[PlannedRun]) -> Mapping[str, Sequence[int]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for each in planned:
-        if each.decision is Decision.BATCH:
-            found[each.handler].append(each.row.event.id)
-    return found
-
-
 def _report(planned: Sequence[PlannedRun]) -> None:
     """Log what was ignored, as its runs are where it has some."""
     if not log.isEnabledFor(logging.INFO):
@@ -327,48 +316,60 @@ def _report(planned: Sequence[PlannedRun]) -> None:
             log.info("ignored", extra={"event": event.id, "source": event.source, "type": event.type})
 
 
-def _park(
+def _park(  # noqa: PLR0913  the last by keyword
     connection: psycopg.Connection,
     decide: Decide,
     paused: Paused,
     planned: Sequence[PlannedRun],
-    cursor: DueCursor,
+    where: DueCursor | Waiting,
+    *,
+    is_full: bool,
 ) -> int:
-    """Make wait what is paused beside what a claim has met; return how many runs. Committed.
+    """Make wait what is to wait beside what a claim has met; return how many runs wait for a pause. Committed.
 
-    The claim is committed before: what it has leased must be run, even if this fails.
+    Where much of what a claim has met is of that kind, many more may come: they would keep all others waiting. The
+    claim is committed before: what it has leased must be run, even if this fails.
     """
     waiting = sum(each.waits == Waits.HANDLER for each in planned)
+    batched = sum(each.waits == Waits.BATCH for each in planned) if is_full else 0
+    is_crowd = 2 * waiting > len(planned) or _BATCHED_SHARE * batched > len(planned)
     try:
         if paused.has_rows:
-            waiting += _park_rows(connection, cursor)
-        if 2 * sum(each.waits == Waits.HANDLER for each in planned) > len(planned):
-            waiting += _park_head(connection, decide, paused, cursor)
+            waiting += _park_rows(connection, where)
+        if is_crowd and isinstance(where, DueCursor):
+            waiting += park_head(connection, decide, where.since)
     except psycopg.Error as error:
         log.warning("what is paused was not parked: %s", type(error).__name__)
     return waiting
 
 
-def _park_rows(connection: psycopg.Connection, cursor: DueCursor) -> int:
-    """Park what is due and paused by its row, and now and then what lies before the cursor; return how many.
-
-    Committed.
-    """
-    since = None if cursor.parking.begin() else cursor.since
-    parked = parking.park_rows(connection, since)
+def _park_rows(connection: psycopg.Connection, where: DueCursor | Waiting) -> int:
+    """Park what is paused by its row, and now and then what lies before the cursor; return how many. Committed."""
+    if isinstance(where, Waiting):
+        handlers = where.handlers if where.word == Waits.BATCH else ()
+        return sum(parking.park_batch(connection, handler) for handler in handlers)
+    parked = parking.park_rows(connection, None if where.parking.begin() else where.since)
     if not parked:  # what finds something is worth its time
-        cursor.parking.end()
+        where.parking.end()
     return parked
 
 
-def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, cursor: DueCursor) -> int:
-    """Make wait what only paused handlers take at the head of the queue; return the number of runs. Committed.
+def park_head(connection: psycopg.Connection, decide: Decide, since: datetime | None, pages: int = 1) -> int:
+    """Make wait what is to wait at the head of the queue; return how many runs wait for a pause. Committed.
 
-    Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
+    An event whose runs do not all wait by a word is left as it is. `pages` of `due_rows.HEAD` are looked at, at most.
     """
-    with plans.claiming(connection):
-        planned = _with_pauses(connection, decide, due_rows.head(connection, cursor), paused)
-        others = {each.row.event.id for each in planned if each.waits != Waits.HANDLER}
-        waiting = [each for each in planned if each.row.event.id not in others]
-        write(connection, waiting, (), waiting, slots=0)
-    return len(waiting)
+    count = 0
+    for _ in range(pages):
+        with plans.claiming(connection):
+            pauses = connection.execute(PAUSED, prepare=True)
+            found = due_rows.head(connection, due_rows.HEAD, since, heavy=-1)
+            planned = _with_pauses(connection, decide, found.rows, paused_of(pauses.fetchall()))
+            others = {each.row.event.id for each in planned if each.waits not in {Waits.HANDLER, Waits.BATCH}}
+            waiting = [each for each in planned if each.row.event.id not in others]
+            write(connection, waiting, (), waiting, slots=0)
+        count += sum(each.waits == Waits.HANDLER for each in waiting)
+        if len(found.rows) < due_rows.HEAD:
+            break
+        since = found.rows[-1].due_at
+    return count

@@ -61,7 +61,6 @@ WITH stranded AS MATERIALIZED (
 )
 SELECT coalesce(sum(runs), 0) FROM begun
 """  # noqa: S608  constants
-_BEGIN_BATCHES_ANEW = f"UPDATE hookonce.batches SET made_at = now() WHERE made_at > {_AHEAD}"  # noqa: S608  a constant
 
 
 class ClockWatch:
@@ -89,7 +88,6 @@ def begin_anew(connection: psycopg.Connection) -> int:
     """
     values = {"set_back": SET_BACK, "lease": LEASE}
     with connection.transaction():
-        connection.execute(_BEGIN_BATCHES_ANEW, values)
         row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
     count = int(row[0]) if row else 0
     count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]

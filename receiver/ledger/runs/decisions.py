@@ -31,7 +31,6 @@ class Decision(Enum):
     LEASE = auto()
     WAIT = auto()
     LEAVE = auto()
-    BATCH = auto()
     IGNORE = auto()
 
 

@@ -136,44 +136,6 @@ class DueCursor:
             self._crowd = _crowd(rows) if len(rows) == limit else ()
 
 
-class BatchCursor:
-    """The place of one handler of batches: where its worker's claims are, which another thread moves, or farther.
-
-    What waits for other handlers may be much, and hold nothing for this one: it is looked through once, and passed by.
-    It makes full looks of its own: while all slots are busy nobody claims.
-    """
-
-    def __init__(self, cursor: DueCursor, clock: Callable[[], float] = time.monotonic) -> None:
-        self._cursor = cursor
-        self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
-        self._late_looks = Paced(timedelta(0), clock)
-        self._since: datetime | None = None
-        self._goes_on: datetime | None = None  # from where, if a look was broken off
-
-    def look(self, wait: timedelta) -> datetime | None:
-        """Return since when to look for events that may have waited so long for others; None: ever."""
-        if self._goes_on is not None:
-            return self._goes_on
-        if self._full_looks.begin():
-            return None
-        places = []
-        if self._cursor.since is not None:
-            places.append(self._cursor.since - wait)
-        if self._since is not None:
-            places.append(self._since - (LATE if self._late_looks.begin() else _NEARLY))
-        return max(places, default=None)
-
-    def found(self, first: datetime | None) -> None:
-        """Note that a look has come to its end, and when the first was due that it found, or the last it passed by."""
-        self._full_looks.end()
-        self._late_looks.end()
-        self._since, self._goes_on = first or self._since, None
-
-    def goes_on(self, since: datetime | None) -> None:
-        """Note how far a look has come that found nothing and is not at its end; the next one goes on from there."""
-        self._goes_on = since
-
-
 def _crowd(rows: Sequence[QueuedRun]) -> Sequence[Kind]:
     """Return the kinds of events that make up much of these rows."""
     kinds = Counter((row.event.source, row.event.type) for row in rows)

@@ -1,12 +1,19 @@
-"""Reads and locks rows of the queue for a claim: those of named events, or the first that its cursor leads to."""
+"""Reads and locks rows of the queue for a claim: in the order of their due times, of named events, or by their word.
+
+Three statements do so. Suspects and runs of batches are read by their word, from the index of what waits. How much
+memory a batch may take is decided there: to read the bodies first would take the memory all the same, and a process
+that is killed for it has leased nothing: the next worker would do the same again.
+"""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.ledger.columns import values
-from hookonce.receiver.ledger.reasons import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE_IS_OVER, ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, SweepMark
@@ -14,8 +21,12 @@ from hookonce.receiver.ledger.states import Waits
 
 HEAVY = 256 * 1024
 """Bytes; bodies above this are loaded when their run starts, so that a claim of them does not fill the memory."""
+HEAVY_COUNTS_AS = 4 * 1024 * 1024
+"""Bytes of a batch that such a body is reckoned with."""
+MAX_BYTES = 32 * 1024 * 1024
+"""Of the bodies of one batch."""
 HEAD = 1000
-"""Due rows among which those of paused handlers are made to wait in one go."""
+"""Due rows among which those that are to wait are given their word in one go."""
 _LOOK = 1000
 """Due rows that are looked at to tell whether there is anything to do."""
 _LATEST = 500
@@ -25,114 +36,169 @@ OF_QUEUE = QueuedRun._fields[1:]
 IN_EVENTS = values(ClaimedEvent, "events")
 VALUES = {name: f"e.{name}" for name in IN_EVENTS} | values(ClaimedEvent, "bodies")
 _WIDTH = len(ClaimedEvent._fields)
+_QUEUED = ", ".join(OF_QUEUE)
+_EVENT = """LEFT JOIN hookonce.events e ON e.id = d.event
+LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at AND %(heavy)s >= 0"""
 
 
-def reading(which: str, columns: dict[str, str] = VALUES, *, order: str = "due_at") -> str:
-    """Return the statement that locks rows of the queue by a condition, and reads them with their events.
+def _columns(columns: dict[str, str], *others: str) -> str:
+    """Return what is read of rows; an event that is gone has nothing but its id."""
+    of_event = [(columns | {"id": "d.event"})[name] for name in ClaimedEvent._fields]
+    return ", ".join([*of_event, *(f"d.{name}" for name in OF_QUEUE), *others])
 
-    An event that is gone has nothing but its id.
-    """
-    columns = columns | {"id": "d.event"}
+
+def reading(which: str, columns: dict[str, str] = VALUES) -> str:
+    """Return the statement that locks rows of the queue by a condition, those due first, and reads their events."""
     return f"""
 WITH due AS MATERIALIZED (
-    SELECT event, {", ".join(OF_QUEUE)} FROM hookonce.queue
-    WHERE {which}
-    ORDER BY {order} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-SELECT {", ".join(columns[name] for name in ClaimedEvent._fields)}, {", ".join(f"d.{name}" for name in OF_QUEUE)}
-FROM due d LEFT JOIN hookonce.events e ON e.id = d.event
-LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at
-ORDER BY d.{order}, d.event, d.n
+    SELECT event, {_QUEUED} FROM hookonce.queue WHERE {which} ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+SELECT {_columns(columns)} FROM due d {_EVENT} ORDER BY d.due_at, d.event, d.n
 """  # noqa: S608  constants
 
 
-_DUE_ANY = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
-# Written so that no index but that of the key fits: in the order of due times all that is due would be read for them.
-_NAMED = MAY_BE_CLAIMED.replace("waits IS NULL", "coalesce(waits, '') = ''") + " AND event = ANY(%(ids)s)"
-_DUE_NAMED = reading(_NAMED)
-_DUE_OF_HANDLER = reading(f"{_NAMED} AND handler = %(handler)s")
+# To be made to wait, rows need no bodies: with `heavy` below 0 none is read.
+_DUE = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
+# Of named events; or among what has become due last, the first of each kind that is not left out. Written so that no
+# index but that of the key fits: in the order of due times all that is due would be read for them.
+_IS_DUE_BY_KEY = MAY_BE_CLAIMED.replace("waits IS NULL", "coalesce(waits, '') = ''")
+_NAMED = reading(
+    f"""{_IS_DUE_BY_KEY} AND event = ANY(coalesce(%(ids)s::bigint[], ARRAY(
+        SELECT event FROM (SELECT event, due_at, source, type FROM hookonce.queue WHERE {IS_DUE}
+                           ORDER BY due_at DESC LIMIT {_LATEST}) AS latest
+        WHERE NOT EXISTS (SELECT FROM unnest(%(sources)s::text[], %(types)s::text[]) AS t (source, type)
+                          WHERE (t.source, t.type) = (latest.source, latest.type))
+        ORDER BY due_at LIMIT %(limit)s)))"""  # noqa: S608  constants
+)
 
-# Among what has become due last, the first of each kind that is not left out.
-_BESIDE = f"""
-SELECT event FROM (SELECT event, due_at, source, type FROM hookonce.queue WHERE {IS_DUE}
-                   ORDER BY due_at DESC LIMIT {_LATEST}) AS latest
-WHERE NOT EXISTS (SELECT FROM unnest(%(sources)s::text[], %(types)s::text[]) AS t (source, type)
-                  WHERE (t.source, t.type) = (latest.source, latest.type))
-ORDER BY due_at LIMIT %(limit)s
+# A suspect at its time, where its handler is not paused or it is tried for a breaker. A run of a batch is due already.
+_MAY_BE_TAKEN = f"""token IS NULL AND {IS_NOT_PAUSED} AND (waits <> '{Waits.SUSPECT}' OR due_at <= now()
+    AND (handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler')
+         OR (handler, event) IN (SELECT handler, trying FROM hookonce.breakers)))"""  # noqa: S608  constants
+# The smallest part of a batch first; in the index words of parts are in the order of their sizes.
+_WORD = f"""coalesce((SELECT waits FROM hookonce.queue
+        WHERE waits > %(word)s || ':' AND waits < %(word)s || ';' AND waiting_handler = h.name AND {_MAY_BE_TAKEN}
+        ORDER BY waits LIMIT 1 FOR UPDATE SKIP LOCKED), %(word)s)"""  # noqa: S608  constants
+_SIZE = f"""CASE WHEN octet_length(b.body) > %(heavy)s THEN {HEAVY_COUNTS_AS}
+                 ELSE coalesce(octet_length(b.body), 0) END"""
+# Few wait for more: until the first was due for long enough, or has a time of its rate, which it would miss.
+_IS_UNRIPE = f"""waits = '{Waits.BATCH}' AND count(*) OVER () < %(limit)s AND sum({_SIZE}) OVER () <= %(most_bytes)s
+    AND now() - min(due_at) OVER () < %(wait)s AND NOT bool_or(slot_at IS NOT NULL) OVER ()"""
+_WAITING = f"""
+WITH due AS MATERIALIZED (
+    SELECT q.* FROM unnest(%(handlers)s::text[]) AS h (name), LATERAL (
+        SELECT event, {_QUEUED}, received_at FROM hookonce.queue
+        WHERE waits = {_WORD} AND waiting_handler = h.name AND {_MAY_BE_TAKEN}
+        ORDER BY event LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS q
+    ORDER BY event LIMIT %(limit)s
+), sized AS MATERIALIZED (
+    SELECT d.*, row_number() OVER so_far AS number, sum({_SIZE}) OVER so_far AS bytes,
+           CASE WHEN {_IS_UNRIPE} THEN least(%(wait)s - (now() - min(due_at) OVER ()), %(wait)s) END AS unripe,
+           count(*) OVER () = %(limit)s OR sum({_SIZE}) OVER () > %(most_bytes)s AS is_full
+    FROM due d LEFT JOIN hookonce.bodies b ON b.event = d.event AND b.received_at = d.received_at
+    WINDOW so_far AS (ORDER BY d.event ROWS UNBOUNDED PRECEDING)
+)
+SELECT {_columns(VALUES | {"body": f"CASE WHEN unripe IS NULL THEN {VALUES['body']} END"}, "unripe", "is_full")}
+FROM sized d {_EVENT} WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY d.event
+"""  # noqa: S608  constants
+_HAS_SUSPECT = f"""
+SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND waiting_handler = ANY(%s)
+                                                AND {_MAY_BE_TAKEN})
 """  # noqa: S608  constants
 
-# Of handlers that are here, neither they nor their sources paused; or it is tried for a breaker.
-_IS_SUSPECT_DUE = f"""waits = '{Waits.SUSPECT}' AND waiting_handler = ANY(%(handlers)s)
-    AND token IS NULL AND due_at <= now() AND (handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler')
-         OR (handler, event) IN (SELECT handler, trying FROM hookonce.breakers)) AND {IS_NOT_PAUSED}"""  # noqa: S608
-_SUSPECT = reading(_IS_SUSPECT_DUE, order="event")
-_HAS_SUSPECT = f"SELECT EXISTS (SELECT FROM hookonce.queue WHERE {_IS_SUSPECT_DUE})"  # noqa: S608  constants
 
-# To be made to wait, they need no bodies.
-_WITHOUT_BODIES = VALUES | {name: "NULL" for name in ClaimedEvent._fields if name not in IN_EVENTS}
-_HEAD = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}", _WITHOUT_BODIES)
+class Waiting(NamedTuple):
+    """What is read by its word, of these handlers: as many at most, which may wait so long for others."""
+
+    word: Waits
+    handlers: Sequence[str]
+    most: int = 1
+    wait: timedelta = timedelta(0)
 
 
-def locked(
-    connection: psycopg.Connection, ids: Sequence[int] | None, limit: int, cursor: DueCursor
-) -> tuple[list[QueuedRun], list[int]]:
-    """Lock due rows, those of events `ids` or the first that are found; return them, and the events unreadable."""
+class Found(NamedTuple):
+    """Rows that are locked, and the events of those that can't be read.
+
+    `unripe`: they are the few of a batch, and how long they wait for others; `is_full`: there may be more.
+    """
+
+    rows: Sequence[QueuedRun]
+    odd: Sequence[int] = ()
+    unripe: timedelta | None = None
+    is_full: bool = False
+
+
+def locked(connection: psycopg.Connection, ids: Sequence[int] | None, limit: int, cursor: DueCursor) -> Found:
+    """Lock due rows, those of events `ids` or the first that are found."""
     if ids is not None:
-        return _locked(connection, _DUE_NAMED, limit, ids=list(ids))
+        return _locked(connection, _NAMED, limit, ids=list(ids), sources=[], types=[])
     for look in cursor.looks():
-        if look.beside:
-            ids = _beside(connection, look.beside, limit)
-            due, odd = _locked(connection, _DUE_NAMED, limit, ids=ids) if ids else ([], [])
-        else:
-            due, odd = _locked(connection, _DUE_ANY, limit, since=look.since)
-        cursor.found(look, due, limit)
-        if due or odd:
+        found = (
+            _beside(connection, look.beside, limit) if look.beside else head(connection, limit, look.since)
+        )
+        cursor.found(look, found.rows, limit)
+        if found.rows or found.odd:
             break
-    return due, odd
+    return found
 
 
-def _beside(connection: psycopg.Connection, crowd: Sequence[Kind], limit: int) -> list[int]:
-    """Return the events that have become due lately, those of some kinds left out."""
+def head(
+    connection: psycopg.Connection, limit: int, since: datetime | None, heavy: int | None = None
+) -> Found:
+    """Lock the first due rows; with `heavy` below 0 without the bodies of their events."""
+    return _locked(connection, _DUE, limit, since=since, heavy=HEAVY if heavy is None else heavy)
+
+
+def _beside(connection: psycopg.Connection, crowd: Sequence[Kind], limit: int) -> Found:
+    """Lock what has become due lately, of other kinds than these."""
     sources, types = zip(*crowd, strict=True)
-    values = {"sources": list(sources), "types": list(types), "limit": limit}
-    return [event for (event,) in connection.execute(_BESIDE, values, prepare=True)]
+    return _locked(connection, _NAMED, limit, ids=None, sources=list(sources), types=list(types))
 
 
-def suspect(connection: psycopg.Connection, handlers: Sequence[str]) -> tuple[list[QueuedRun], list[int]]:
-    """Lock one suspect of these handlers that is due, the oldest; return it as `locked` does."""
-    return _locked(connection, _SUSPECT, 1, handlers=list(handlers))
+def waiting(connection: psycopg.Connection, wanted: Waiting) -> Found:
+    """Lock what waits by a word: the oldest suspect, or the smallest part of a batch, or what waits for one.
+
+    Of a batch, as many as fit into the memory that it may take; one, whatever it takes.
+    """
+    given = {
+        "handlers": list(wanted.handlers),
+        "word": wanted.word,
+        "wait": wanted.wait,
+        "most_bytes": MAX_BYTES,
+    }
+    return _locked(connection, _WAITING, wanted.most, **given)
 
 
 def is_suspect_due(connection: psycopg.Connection, handlers: Sequence[str]) -> bool:
     """Return whether there is a suspect of these handlers to be run."""
     with connection.transaction():
-        row = connection.execute(_HAS_SUSPECT, {"handlers": list(handlers)}, prepare=True).fetchone()
+        row = connection.execute(_HAS_SUSPECT, [list(handlers)], prepare=True).fetchone()
     return bool(row and row[0])
 
 
-def head(connection: psycopg.Connection, cursor: DueCursor) -> list[QueuedRun]:
-    """Lock the first `HEAD` due rows, without the bodies of their events."""
-    return _locked(connection, _HEAD, HEAD, since=cursor.since)[0]
+class _Row(NamedTuple):
+    run: QueuedRun
+    unripe: timedelta | None
+    is_full: bool
 
 
-def of_handler(connection: psycopg.Connection, handler: str, ids: Sequence[int]) -> list[QueuedRun]:
-    """Lock a handler's rows of these events that are due; leave out what can't be read."""
-    return _locked(connection, _DUE_OF_HANDLER, len(ids), ids=list(ids), handler=handler)[0]
+def _row(*row: object) -> _Row:
+    unripe, is_full = row[_WIDTH + len(OF_QUEUE) :] or (None, False)
+    queued = row[_WIDTH : _WIDTH + len(OF_QUEUE)]
+    return _Row(QueuedRun(ClaimedEvent._make(row[:_WIDTH]), *queued), unripe, is_full)  # type: ignore[arg-type]
 
 
-def queued(*row: object) -> QueuedRun:
-    """Return a row that was read by one of these statements."""
-    return QueuedRun(ClaimedEvent._make(row[:_WIDTH]), *row[_WIDTH:])  # type: ignore[arg-type]
-
-
-def _locked(
-    connection: psycopg.Connection, query: str, limit: int, **wanted: object
-) -> tuple[list[QueuedRun], list[int]]:
-    cursor = connection.cursor(row_factory=args_row(queued))
-    cursor.execute(query, wanted | {"limit": limit, "heavy": HEAVY}, prepare=True, binary=True)
+def _locked(connection: psycopg.Connection, query: str, limit: int, **wanted: object) -> Found:
+    cursor = connection.cursor(row_factory=args_row(_row))
+    cursor.execute(query, {"heavy": HEAVY, "limit": limit, **wanted}, prepare=True, binary=True)
     rows, odd = unreadable.sort_out(cursor)
-    return [row for row in rows if row.event.source], odd + [
-        row.event.id for row in rows if not row.event.source
-    ]
+    odd += [row.run.event.id for row in rows if not row.run.event.source]
+    first = rows[0] if rows else None
+    return Found(
+        [row.run for row in rows if row.run.event.source],
+        odd,
+        first.unripe if first else None,
+        first is not None and first.is_full,
+    )
 
 
 # Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
@@ -141,7 +207,9 @@ WITH head AS MATERIALIZED (
     SELECT source, type, due_at FROM hookonce.queue
     WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
 SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
-           OR EXISTS (SELECT FROM hookonce.claims WHERE {LEASE_IS_OVER}),
+           OR EXISTS (SELECT FROM hookonce.claims WHERE {LEASE_IS_OVER})
+           OR EXISTS (SELECT FROM (SELECT token FROM hookonce.queue WHERE {BATCH.found_by("waits")}
+                                   LIMIT {_LOOK}) AS batched WHERE token IS NULL),
        coalesce((SELECT min(due_at) FROM head), now())
 """  # noqa: S608  constants
 

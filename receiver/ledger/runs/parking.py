@@ -11,13 +11,15 @@ whatever is paused: claims pass it over.
 """
 
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import psycopg
 
 from hookonce.receiver.ledger import reasons
-from hookonce.receiver.ledger.reasons import IS_DUE_SINCE, IS_OF_ROWS, MATCHES, PAUSES
+from hookonce.receiver.ledger.reasons import BATCH, IS_DUE_SINCE, IS_OF_ROWS, MATCHES, PAUSES
 from hookonce.receiver.ledger.runs import queue_pages
+from hookonce.receiver.ledger.states import Waits
 
 PARK_BATCH = 2500
 """Due runs among which those that are paused are parked in one go; it takes some 100 ms."""
@@ -27,26 +29,41 @@ UNPARK_BATCH = 1000
 SWEEP_TURN = timedelta(milliseconds=500)
 """How long a sweep goes on with what was left parked."""
 
+
 # The row of a pause is locked only where there is something to park: otherwise claims would write to it all the time.
-_PARK_ROWS = f"""
+def _park(due: str) -> str:
+    """Return the statement that parks what is paused by its row, among the first rows of the queue by a condition."""
+    return f"""
 WITH met AS MATERIALIZED (
     SELECT source, type FROM hookonce.queue
-    WHERE EXISTS (SELECT FROM hookonce.pauses WHERE {IS_OF_ROWS}) AND {IS_DUE_SINCE} ORDER BY due_at LIMIT {_MET}
+    WHERE EXISTS (SELECT FROM hookonce.pauses WHERE {IS_OF_ROWS}) AND {due} LIMIT {_MET}
 ), paused AS MATERIALIZED (
     SELECT kind, name FROM hookonce.pauses WHERE {IS_OF_ROWS} AND EXISTS (SELECT FROM met WHERE {MATCHES}) FOR SHARE
 ), head AS MATERIALIZED (
-    SELECT event, n, source, type FROM hookonce.queue
-    WHERE {IS_DUE_SINCE} AND EXISTS (SELECT FROM paused) ORDER BY due_at LIMIT {PARK_BATCH}
+    SELECT event, n, waits, source, type FROM hookonce.queue
+    WHERE EXISTS (SELECT FROM paused) AND {due} LIMIT {PARK_BATCH}
 ), found AS MATERIALIZED (
-    SELECT event, n, (SELECT kind || ':' || name FROM paused WHERE {MATCHES} ORDER BY kind, name LIMIT 1) AS waits
+    SELECT event, n, waits AS before,
+           (SELECT kind || ':' || name FROM paused WHERE {MATCHES} ORDER BY kind, name LIMIT 1) AS waits
     FROM head
 ), mine AS MATERIALIZED (
     SELECT q.event, q.n, found.waits FROM found JOIN hookonce.queue q USING (event, n)
-    WHERE found.waits IS NOT NULL AND due_at <= now() AND q.waits IS NULL AND token IS NULL FOR UPDATE OF q SKIP LOCKED
+    WHERE found.waits IS NOT NULL AND due_at <= now() AND q.waits IS NOT DISTINCT FROM found.before AND token IS NULL
+    FOR UPDATE OF q SKIP LOCKED
 )
 UPDATE hookonce.queue q SET waits = mine.waits FROM mine WHERE (q.event, q.n) = (mine.event, mine.n)
 """  # noqa: S608  constants
 
+
+_PARK_ROWS = _park(f"{IS_DUE_SINCE} ORDER BY due_at")
+_PARK_BATCH = _park(
+    f"waits = '{Waits.BATCH}' AND waiting_handler = %(handler)s AND token IS NULL ORDER BY event"
+)
+_UNBATCH = f"""
+UPDATE hookonce.queue SET waits = NULL WHERE (event, n) IN (
+    SELECT event, n FROM hookonce.queue WHERE {BATCH.found_by("waits")} AND waiting_handler = ANY(%s) AND token IS NULL
+    ORDER BY event, n LIMIT {UNPARK_BATCH} FOR UPDATE SKIP LOCKED)
+"""  # noqa: S608  constants
 _LOCK_PAUSES = "SELECT name FROM hookonce.pauses WHERE kind = %s AND name = ANY(%s) ORDER BY name FOR SHARE"
 
 
@@ -104,6 +121,20 @@ def park_rows(connection: psycopg.Connection, since: datetime | None = None) -> 
     """
     with connection.transaction():
         return connection.execute(_PARK_ROWS, {"since": since}).rowcount
+
+
+def park_batch(connection: psycopg.Connection, handler: str) -> int:
+    """Park what waits for a batch of a handler, as `park_rows` does with what is due. Committed."""
+    with connection.transaction():
+        return connection.execute(_PARK_BATCH, {"handler": handler}).rowcount
+
+
+def unbatch(connection: psycopg.Connection, handlers: Sequence[str]) -> None:
+    """Make due what waits for batches of handlers that take none any more. Committed page by page."""
+    count = UNPARK_BATCH
+    while count == UNPARK_BATCH:
+        with connection.transaction():
+            count = connection.execute(_UNBATCH, [list(handlers)]).rowcount
 
 
 def lock_pauses(connection: psycopg.Connection, kind: str, names: set[str]) -> set[str]:

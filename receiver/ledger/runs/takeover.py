@@ -9,8 +9,7 @@ not started, and are due as they were. Only a suspect's start is written down, a
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
@@ -18,12 +17,12 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, failed_attempts, marks
+from hookonce.receiver.ledger.runs import batches, failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.failed_attempts import Place
 from hookonce.receiver.ledger.states import RunStatus, Waits
-from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.stats import batch_figures, counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 log = logging.getLogger(__name__)
@@ -48,11 +47,11 @@ WHERE q.token = %s ORDER BY q.event, q.n
 _LOCK_ROWS = f"{_ROWS} FOR UPDATE OF q"
 _LOCK_FREE_ROWS = f"{_LOCK_ROWS} SKIP LOCKED"
 _MARKED = "SELECT event, n FROM hookonce.marks WHERE token = %s"
-_GIVE_BACK = f"""
-UPDATE hookonce.queue q SET token = NULL, waits = CASE WHEN t.is_suspect THEN '{Waits.SUSPECT}' ELSE q.waits END
-FROM unnest(%s::bigint[], %s::smallint[], %s::bool[]) AS t (event, n, is_suspect)
+_GIVE_BACK = """
+UPDATE hookonce.queue q SET token = NULL, waits = coalesce(t.waits, q.waits)
+FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, waits)
 WHERE q.event = t.event AND q.n = t.n
-"""  # noqa: S608  constants
+"""
 _FORGET_MARKS = "DELETE FROM hookonce.marks WHERE token = %s"
 _DELETE = "DELETE FROM hookonce.claims WHERE token = %s"
 # Of what is kept in it all may have been started.
@@ -270,9 +269,9 @@ def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: 
         for row in committed:
             recovered.update(left.tallies(row, RunStatus.DEAD))
     if claim.handler is not None and rest:
-        _give_back(connection, rest, suspects=set())
-        parts = batch_parts.halves([row.event for row in rest])
-        batch_parts.write(connection, claim.handler, parts, BATCH_LOST)
+        waits = batches.words(batches.halves([row.event for row in rest]))
+        _give_back(connection, rest, {row: waits[row.event] for row in rest})
+        batch_figures.count_halving(connection, claim.handler, BATCH_LOST)
         recovered.update(
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
         )
@@ -285,7 +284,7 @@ def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: 
             recovered.update(left.tallies(row, RunStatus.DEAD if is_dead else AGAIN))
             buried += is_dead
     elif rest:
-        _give_back(connection, rest, suspects=started)
+        _give_back(connection, rest, dict.fromkeys(started, Waits.SUSPECT))
         for row in rest:
             if row in started:
                 recovered.update(left.tallies(row, AGAIN))
@@ -294,11 +293,10 @@ def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: 
     return buried
 
 
-def _give_back(
-    connection: psycopg.Connection, rows: Sequence[Place], *, suspects: AbstractSet[Place]
-) -> None:
+def _give_back(connection: psycopg.Connection, rows: Sequence[Place], waits: Mapping[Place, str]) -> None:
+    """Let go of rows of the queue, each with its word; one without keeps what it has."""
     events, places = zip(*rows, strict=True)
-    connection.execute(_GIVE_BACK, [list(events), list(places), [row in suspects for row in rows]])
+    connection.execute(_GIVE_BACK, [list(events), list(places), [waits.get(row) for row in rows]])
 
 
 def _fail(

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.reasons import IS_DUE, MAY_BE_CLAIMED, REASONS
+from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED, REASONS
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import totals
 
@@ -22,10 +22,17 @@ FROM hookonce.claims c, unnest(c.events, c.places) AS r (event, n)
 WHERE c.lease_until <= now() AND q.token = c.token
 """
 
+# The oldest of those that wait for a batch are the first by their events: of each word, so many are looked at.
+_BATCHED = f"""
+SELECT source, due_at FROM (SELECT source, type, due_at, token FROM hookonce.queue
+                            WHERE {BATCH.found_by("waits")} ORDER BY waits, waiting_handler, event LIMIT 1000) AS first
+WHERE token IS NULL AND {IS_NOT_PAUSED}
+"""  # noqa: S608  constants
+
 OLDEST_DUE = f"""
 SELECT coalesce(extract(epoch FROM now() - least(
     (SELECT due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT 1),
-    (SELECT min(due_at) FROM ({_LEFT}) AS dropped))), 0)::float
+    (SELECT min(due_at) FROM ({_BATCHED}) AS batched), (SELECT min(due_at) FROM ({_LEFT}) AS dropped))), 0)::float
 """  # noqa: S608  constants
 """Seconds; what a person has paused waits as it should."""
 
@@ -62,6 +69,7 @@ def oldest_due(connection: psycopg.Connection) -> float:
 _OLDEST_BY_SOURCE = f"""
 SELECT source, extract(epoch FROM now() - min(due_at))::float FROM (
     (SELECT source, due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT %s)
+    UNION ALL SELECT source, due_at FROM ({_BATCHED}) AS batched
     UNION ALL SELECT source, due_at FROM ({_LEFT}) AS dropped) AS oldest
 GROUP BY source
 """  # noqa: S608  constants
@@ -99,6 +107,9 @@ def dead(connection: psycopg.Connection, within: timedelta) -> dict[str, tuple[i
 
 _DUE = f"""
 SELECT (SELECT count(DISTINCT event) FROM (SELECT event FROM hookonce.queue WHERE {IS_DUE} LIMIT %(most)s) AS these)
+       + (SELECT count(DISTINCT event) FROM (
+              SELECT event FROM hookonce.queue WHERE {BATCH.found_by("waits")} AND token IS NULL
+              LIMIT %(most)s) AS batched)
        + (SELECT count(DISTINCT event) FROM ({_LEFT}) AS dropped)
 """  # noqa: S608  constants
 

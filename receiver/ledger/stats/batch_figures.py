@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import psycopg
 
+from hookonce.receiver.ledger.states import Waits
+
 
 class BatchFigures(NamedTuple):
     """What became of the batches of a handler.
@@ -24,17 +26,20 @@ INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALU
 ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
 """
 _COUNT_HALVING = """
-INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 0, 0, 1)
-ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings, error) VALUES (%s, 0, 0, 1, %s)
+ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1, error = excluded.error
 """
-_FIGURES = """
+_FIGURES = f"""
 SELECT handler, coalesce(c.batches, 0), coalesce(c.events, 0), coalesce(c.halvings, 0), g.size, coalesce(g.waiting, 0),
-       g.error
+       CASE WHEN g.waiting > 0 THEN c.error END
 FROM hookonce.batch_counts c FULL JOIN (
-    SELECT handler, min(cardinality(events)) AS size, count(*) AS waiting, max(error) AS error
-    FROM hookonce.batches GROUP BY handler) AS g USING (handler)
+    SELECT handler, min(size) AS size, count(*) AS waiting FROM (
+        SELECT waiting_handler AS handler, count(*) AS size FROM hookonce.queue
+        WHERE waits > '{Waits.BATCH}:' AND waits < '{Waits.BATCH};' AND token IS NULL
+        GROUP BY waits, waiting_handler) AS parts
+    GROUP BY handler) AS g USING (handler)
 ORDER BY handler
-"""
+"""  # noqa: S608  constants
 
 
 def figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
@@ -47,6 +52,6 @@ def count_ended(connection: psycopg.Connection, handler: str, events: int) -> No
     connection.execute(_COUNT_ENDED, [handler, events], prepare=True)
 
 
-def count_halving(connection: psycopg.Connection, handler: str) -> None:
-    """Count a batch that is taken apart into halves."""
-    connection.execute(_COUNT_HALVING, [handler])
+def count_halving(connection: psycopg.Connection, handler: str, error: str | None) -> None:
+    """Count a batch that is taken apart into halves, by an error if that is known."""
+    connection.execute(_COUNT_HALVING, [handler, error])

@@ -18,10 +18,11 @@ from hookonce.jobs.slots.capacity import QUICK, Capacity, ClaimCapacity
 from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import claims, ends, failed_attempts, leases, takeover
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, leases, takeover
+from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import RunStatus, Waits
 from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.inbox import effect
 from tests.support.rewording import reword
@@ -45,11 +46,11 @@ def claim(inbox):
 
 
 def claim_suspect(inbox):
-    plan = Plan(inbox.registry)
-    run = claims.claim_suspect(inbox.connection, plan, ["plain"])
-    if run is not None:
+    wanted = Waiting(Waits.SUSPECT, ["plain"])
+    runs = claims.claim(inbox.connection, Plan(inbox.registry), wanted=wanted).runs
+    for run in runs:
         leases.note_start(inbox.connection, run)
-    return run
+    return runs[0] if runs else None
 
 
 def poison(inbox, *_):
@@ -82,7 +83,7 @@ def poison(inbox, *_):
 
 
 def suspects_nobody(patch):
-    reword(patch, takeover, ("WHEN t.is_suspect", "WHEN false"))
+    reword(patch, takeover, ("coalesce(t.waits, q.waits)", "q.waits"))
 
 
 def charges_all_that_were_under_way(patch):
@@ -104,7 +105,7 @@ def charges_no_suspect(patch):
 
 
 def runs_suspects_beside_others(patch):
-    reword(patch, takeover, ("'suspect'", "NULL"))
+    reword(patch, due_rows, ("waits IS NULL", "(waits IS NULL OR waits = 'suspect')"))
 
 
 def stale(inbox, *_):
