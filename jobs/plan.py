@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.runs.claimed import QueuedRun
-from hookonce.receiver.ledger.runs.decisions import Decision, Paused, PlannedRun
+from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decision, PlannedRun
 from hookonce.receiver.ledger.states import Waits
 
 UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
@@ -65,7 +65,7 @@ class Plan:
         """Return the names of the handlers that take such an event."""
         return [handler.name for handler in self._handlers.matching(source, provider, type)]
 
-    def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
+    def __call__(self, rows: Sequence[QueuedRun], paused: ClaimContext) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
         planned = [self._decided(run, paused) for row in rows for run in self._runs(row)]
         leased = [number for number, each in enumerate(planned) if each.decision is Decision.LEASE]
@@ -87,7 +87,7 @@ class Plan:
             return [_Run(row, row.n, "", None)]
         return [_Run(row, row.n + number, each.name, each) for number, each in enumerate(takers)]
 
-    def _decided(self, run: _Run, paused: Paused) -> PlannedRun:
+    def _decided(self, run: _Run, paused: ClaimContext) -> PlannedRun:
         """Decide on one run."""
         is_trial = (run.row.event.id, run.name) in paused.trials
         decision, waits, delay = Decision.LEASE, None, None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, UNKNOWN_HANDLER_PAUSE, Plan
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
-from hookonce.receiver.ledger.runs.decisions import Decision, Paused
+from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decision
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.states import Waits
 
@@ -59,7 +59,7 @@ ROWS = st.lists(
     ]
 )
 PAUSED = st.builds(
-    Paused,
+    ClaimContext,
     handlers=st.frozensets(st.sampled_from([*KNOWN, "unknown"])),
     trials=st.frozensets(st.tuples(st.integers(0, 7), st.sampled_from(KNOWN))),
 )

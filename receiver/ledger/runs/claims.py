@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueuedRun
-from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
+from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decide, Decision, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.states import EventStatus, Waits
@@ -40,8 +40,8 @@ class Claim:
 
     `met`: the runs that something was done with; `is_more`: some that are due may be left. `waiting`: those that were
     made to wait for a paused handler or source. `failing`: handlers whose failures in a row are counted
-    (`receiver.ledger.runs.breakers`). `is_anything_lost`, `has_suspects`: see `Paused`. `batched`: handlers of batches
-    for which some were met. `unripe`: how long the few that wait for a batch wait for others.
+    (`receiver.ledger.runs.breakers`). `is_anything_lost`, `has_suspects`: see `ClaimContext`. `batched`: handlers of
+    batches for which some were met. `unripe`: how long the few that wait for a batch wait for others.
     """
 
     runs: Sequence[ClaimedRun] = ()
@@ -169,10 +169,10 @@ def claim(  # noqa: PLR0913  all but two by keyword
     )
 
 
-def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
+def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> ClaimContext:
     """Sort what was read besides the queue."""
     kinds = {kind for kind, _, _ in rows}
-    return Paused(
+    return ClaimContext(
         frozenset(name for kind, name, _ in rows if kind == HANDLER.kind),
         frozenset((event, name) for kind, name, event in rows if kind == _TRIAL and event is not None),
         frozenset(name for kind, name, _ in rows if kind == _TRIAL),
@@ -183,7 +183,7 @@ def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
 
 
 def _with_pauses(
-    connection: psycopg.Connection, decide: Decide, due: Sequence[QueuedRun], paused: Paused
+    connection: psycopg.Connection, decide: Decide, due: Sequence[QueuedRun], paused: ClaimContext
 ) -> Sequence[PlannedRun]:
     """Decide on locked rows; the pauses of what is made to wait for one are locked.
 
@@ -319,7 +319,7 @@ def _report(planned: Sequence[PlannedRun]) -> None:
 def _park(  # noqa: PLR0913  the last by keyword
     connection: psycopg.Connection,
     decide: Decide,
-    paused: Paused,
+    paused: ClaimContext,
     planned: Sequence[PlannedRun],
     where: DueCursor | Waiting,
     *,

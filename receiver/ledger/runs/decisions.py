@@ -10,11 +10,12 @@ from hookonce.receiver.ledger.runs.claimed import QueuedRun
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
 
-class Paused(NamedTuple):
-    """The handlers that are paused, and those that failed last; `trials`: (event, handler) that may run all the same.
+class ClaimContext(NamedTuple):
+    """The handlers that are paused, and those that failed last, as a claim has read them beside its rows.
 
-    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers. `has_rows`: something
-    is paused that rows are told by; they are not among the due ones.
+    `trials`: (event, handler) that may run all the same. `is_anything_lost`: leases are over. `has_suspects`: suspects
+    are due, of whichever handlers. `has_rows`: something is paused that rows are told by; they are not among the due
+    ones.
     """
 
     handlers: AbstractSet[str] = frozenset()
@@ -68,7 +69,7 @@ class PlannedRun(NamedTuple):
 class Decide(Protocol):
     """What a worker decides on the due rows of one claim."""
 
-    def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
+    def __call__(self, rows: Sequence[QueuedRun], paused: ClaimContext) -> Sequence[PlannedRun]:
         """Decide on each run of the rows, in their order; a row that nobody takes gives one that is ignored."""
         ...
 

@@ -90,7 +90,7 @@ def _values_of(ending: AttemptResult) -> tuple[object, ...]:
     )
 
 
-class Place(NamedTuple):
+class QueueKey(NamedTuple):
     """A row of the queue."""
 
     event: int
@@ -102,30 +102,34 @@ def fail(
     runs: Sequence[ClaimedRun],
     endings: Sequence[AttemptResult],
     took: timedelta = timedelta(0),
-) -> Mapping[Place, RunStatus]:
+) -> Mapping[QueueKey, RunStatus]:
     """End attempts of one claim that did not succeed, in the caller's transaction; return what their runs are now.
 
     Those that are not under their token any more are left out.
     """
-    return fail_rows(connection, runs[0].token, [Place(run.event.id, run.n) for run in runs], endings, took)
+    return fail_rows(
+        connection, runs[0].token, [QueueKey(run.event.id, run.n) for run in runs], endings, took
+    )
 
 
 def fail_rows(
     connection: psycopg.Connection,
     token: object,
-    places: Sequence[Place],
+    keys: Sequence[QueueKey],
     endings: Sequence[AttemptResult],
     took: timedelta = timedelta(0),
-) -> Mapping[Place, RunStatus]:
+) -> Mapping[QueueKey, RunStatus]:
     """Do as `fail` does for rows of the queue, whoever was at them."""
     values = {
         "token": token,
-        "events": [place.event for place in places],
-        "places": [place.n for place in places],
+        "events": [key.event for key in keys],
+        "places": [key.n for key in keys],
         "took": took,
         **dict(zip(_COLUMNS, map(list, zip(*map(_values_of, endings), strict=True)), strict=True)),
     }
     with connection.pipeline():
         connection.execute(plans.FOR_END)
         failed = connection.execute(_FAIL, values)
-    return {Place(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed}
+    return {
+        QueueKey(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed
+    }

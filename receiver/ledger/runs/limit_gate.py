@@ -126,7 +126,7 @@ DELETE FROM hookonce.limits WHERE (handler, key) IN (
 """
 
 
-class Held(NamedTuple):
+class Postponed(NamedTuple):
     """How a limit holds a run back: until it is due by its rate, or until somebody takes it up, for which it `waits`.
 
     `slot`: how far off the time is that its rate has given it, if it has; less than nothing where it is past.
@@ -137,13 +137,13 @@ class Held(NamedTuple):
     slot: timedelta | None = None
 
 
-class HeldBack(NamedTuple):
+class LimitVerdict(NamedTuple):
     """What limits hold back of a claim's runs, each by its event and `n`.
 
     `schedules`: by what those are given times whose handlers have a rate (`run_limits.rate_of`), held or not.
     """
 
-    held: Mapping[tuple[int, int], Held]
+    held: Mapping[tuple[int, int], Postponed]
     schedules: Mapping[tuple[int, int], str]
 
 
@@ -168,13 +168,13 @@ def hold_back(
     limited: Sequence[PlannedRun],
     tokens: Mapping[int, uuid.UUID],
     at_once: int,
-) -> HeldBack:
+) -> LimitVerdict:
     """Decide which runs of a claim their limits do not allow, in the claim's transaction; the others have places.
 
     `limited`: runs whose handlers have limits, in order; `tokens`: the claim of each lane; `at_once`: how many of a
     handler's runs this worker can start together. What is returned is for the claim to write.
     """
-    held: dict[tuple[int, int], Held] = {}
+    held: dict[tuple[int, int], Postponed] = {}
     names: dict[tuple[int, int], str] = {}
     schedules = {each.limit_key: each.limit.schedule for each in limited if each.limit}
     keys = _keys(limited)
@@ -194,12 +194,12 @@ def hold_back(
             slot_at = None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
-            held[row] = Held(waits=LIMIT.prefix + key[1], slot=slot)
+            held[row] = Postponed(waits=LIMIT.prefix + key[1], slot=slot)
             full.add(key)
         elif each.is_trial:  # these are spread over the rate by their breaker
             places.give(each)
         elif (delay := _delay(key, rate, slot_at, heads, now)) is not None:
-            held[row] = Held(delay, slot=delay)
+            held[row] = Postponed(delay, slot=delay)
         else:
             places.give(each)
     if places.given:
@@ -208,7 +208,7 @@ def hold_back(
         _set_queues(connection, dict.fromkeys(full, True))
     columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
     connection.execute(_SET_HEADS, [list(column) for column in columns])
-    return HeldBack(held, names)
+    return LimitVerdict(held, names)
 
 
 def _keys(limited: Sequence[PlannedRun]) -> list[list[str]]:

@@ -20,7 +20,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batches, failed_attempts, marks
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.runs.failed_attempts import Place
+from hookonce.receiver.ledger.runs.failed_attempts import QueueKey
 from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import batch_figures, counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -71,7 +71,7 @@ _TRIES = 3
 """After so many, each of `marks.LOCK_TIMEOUT`, what is locked is left where it is."""
 
 
-class Claim(NamedTuple):
+class LostClaim(NamedTuple):
     """A row of `claims`."""
 
     token: uuid.UUID
@@ -83,9 +83,9 @@ class Claim(NamedTuple):
     handler: str | None
 
     @property
-    def rows(self) -> list[Place]:
+    def rows(self) -> list[QueueKey]:
         """The rows of the queue, in the order in which they were to be started."""
-        return [Place(*row) for row in zip(self.events, self.places, strict=True)]
+        return [QueueKey(*row) for row in zip(self.events, self.places, strict=True)]
 
     @property
     def keys(self) -> list[int]:
@@ -101,20 +101,20 @@ class _Row(NamedTuple):
     attempts: int
 
     @property
-    def place(self) -> Place:
-        return Place(self.event, self.n)
+    def key(self) -> QueueKey:
+        return QueueKey(self.event, self.n)
 
 
 class _Left:
     """What is left of a claim: by row its source and its attempt, which are locked, and whose attempts have marks."""
 
-    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row], marked: set[Place]) -> None:
-        self.sources = {row.place: row.source for row in rows}
-        self.attempts = {row.place: (row.handler, row.attempts + 1) for row in rows}
-        self.locked = {row.place for row in locked}
+    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row], marked: set[QueueKey]) -> None:
+        self.sources = {row.key: row.source for row in rows}
+        self.attempts = {row.key: (row.handler, row.attempts + 1) for row in rows}
+        self.locked = {row.key for row in locked}
         self.marked = marked
 
-    def tallies(self, row: Place, detail: str) -> Sequence[Tally]:
+    def tallies(self, row: QueueKey, detail: str) -> Sequence[Tally]:
         """Return what counts the recovery of a row: by its source, and by its handler."""
         handler, _ = self.attempts[row]
         return [Tally(Kind.RECOVERED, self.sources[row], detail), Tally(Kind.RECOVERED_RUN, handler, detail)]
@@ -200,13 +200,13 @@ def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
     return any(status != RunStatus.DEAD for each in left for status in each)
 
 
-def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[Claim]:
-    cursor = connection.cursor(row_factory=args_row(Claim))
+def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[LostClaim]:
+    cursor = connection.cursor(row_factory=args_row(LostClaim))
     return cursor.execute(query.encode(), values, prepare=True).fetchall()
 
 
 def _take_over(
-    connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool
+    connection: psycopg.Connection, claim: LostClaim, how: WorkerEnd, *, is_dead: bool
 ) -> Sequence[RunStatus]:
     """Take over one claim; return what the runs are now that were left of it, none where another has it.
 
@@ -224,7 +224,12 @@ def _take_over(
 
 
 def settle_claim(
-    connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool, skips_locked: bool = False
+    connection: psycopg.Connection,
+    claim: LostClaim,
+    how: WorkerEnd,
+    *,
+    is_dead: bool,
+    skips_locked: bool = False,
 ) -> Sequence[RunStatus]:
     """Lock a claim and settle the runs that are left of it; return their statuses, none if another has it."""
     if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
@@ -236,11 +241,9 @@ def settle_claim(
     connection.execute("SET LOCAL lock_timeout TO DEFAULT")
     left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
     # In the next statement: what the lock was waited for is seen by now.
-    marked = {Place(*row) for row in connection.execute(_MARKED, [claim.token])}
+    marked = {QueueKey(*row) for row in connection.execute(_MARKED, [claim.token])}
     buried = settle_rows(connection, claim, _Left(left, locked, marked), how)
-    held = [
-        row for row in claim.rows if row in {each.place for each in left} - {each.place for each in locked}
-    ]
+    held = [row for row in claim.rows if row in {each.key for each in left} - {each.key for each in locked}]
     if held:
         log.warning(
             "runs whose lease is over are kept by a transaction: events %s", [row.event for row in held]
@@ -253,7 +256,7 @@ def settle_claim(
     return [RunStatus.DEAD] * buried + [RunStatus.WAITING] * (len(left) - buried)
 
 
-def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> int:
+def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, how: WorkerEnd) -> int:
     """Say what becomes of each locked row of a claim; which may have been started is told before any is buried.
 
     Return how many are dead.
@@ -293,15 +296,17 @@ def settle_rows(connection: psycopg.Connection, claim: Claim, left: _Left, how: 
     return buried
 
 
-def _give_back(connection: psycopg.Connection, rows: Sequence[Place], waits: Mapping[Place, str]) -> None:
+def _give_back(
+    connection: psycopg.Connection, rows: Sequence[QueueKey], waits: Mapping[QueueKey, str]
+) -> None:
     """Let go of rows of the queue, each with its word; one without keeps what it has."""
     events, places = zip(*rows, strict=True)
     connection.execute(_GIVE_BACK, [list(events), list(places), [waits.get(row) for row in rows]])
 
 
 def _fail(
-    connection: psycopg.Connection, claim: Claim, rows: Sequence[Place], ending: AttemptResult
-) -> dict[Place, RunStatus]:
+    connection: psycopg.Connection, claim: LostClaim, rows: Sequence[QueueKey], ending: AttemptResult
+) -> dict[QueueKey, RunStatus]:
     return dict(failed_attempts.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
 
 
@@ -313,7 +318,7 @@ def settle(
     It is not charged, and due at once unless it was `cut_off`. Dead instead, if its handler has committed by itself.
     `connection` is idle. Raises `marks.Kept` where its transaction goes on and nothing ends it.
     """
-    place, marked = Place(run.event.id, run.n), marks.Marked.of([run])
+    key, marked = QueueKey(run.event.id, run.n), marks.Marked.of([run])
 
     def write(has_committed: bool) -> RunStatus | None:  # noqa: FBT001
         ending = AttemptResult(
@@ -327,7 +332,7 @@ def settle(
             before = connection.execute(_CUT_OFFS, run.key._asdict()).fetchone()
             number = cut_off.number_after(before[0] if before else 0)
             ending = cut_off.ending(run, number)
-        status = failed_attempts.fail_rows(connection, run.token, [place], [ending]).get(place)
+        status = failed_attempts.fail_rows(connection, run.token, [key], [ending]).get(key)
         if number and status == RunStatus.WAITING:
             connection.execute(_NOTE_CUT_OFF, {"number": number, "event": run.event.id, "n": run.n})
         return status
