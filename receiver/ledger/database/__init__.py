@@ -7,6 +7,7 @@
 - `arrays`: columns of values, packed for a statement that takes many rows
 - `engines`: SQLAlchemy over psycopg, for handlers
 - `schema`: the schema that they lie in, which every statement names
+- `pinned`: settings of a session that statements rely on, whatever a role or a database carries
 - `flushing`: makes durable what was committed without waiting for the disk
 - `plans`: transactions on the queue, and how its statements are planned
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
