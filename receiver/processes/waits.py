@@ -7,12 +7,14 @@ suspended, so `run` brings such a coroutine to its end in one go.
 import asyncio
 import select
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import Context
+from contextvars import Context, ContextVar
 from datetime import timedelta
+from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 ASKING_THREADS = 64
@@ -21,6 +23,8 @@ COMPUTING_THREADS = 1
 """For large bodies."""
 _LOOK = 0.05
 """Seconds between two looks for deadlines that are over; shorter ones have a timer each."""
+CHARGE_CLIENT: ContextVar[Callable[[float], None] | None] = ContextVar("charge_client", default=None)
+"""Charges the client of the request at hand for seconds of work."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -120,7 +124,7 @@ class OnLoop:
 
     async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a thread call it."""
-        return await self._loop.run_in_executor(self._askers, lambda: function(*args, **kwargs))
+        return await self._threaded(self._askers, partial(function, *args, **kwargs))
 
     async def ask_server(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a thread of its own call it: a server that hangs must not keep the process from ending."""
@@ -148,7 +152,23 @@ class OnLoop:
 
     async def compute(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a thread call it."""
-        return await self._loop.run_in_executor(self._computers, lambda: function(*args, **kwargs))
+        return await self._threaded(self._computers, partial(function, *args, **kwargs))
+
+    def _threaded(self, threads: Executor, call: Callable[[], R]) -> asyncio.Future[R]:
+        """Have one of these threads call it; its work is charged to the client of the request at hand."""
+        charge = CHARGE_CLIENT.get()
+        if charge is None:
+            return self._loop.run_in_executor(threads, call)
+
+        def charged() -> R:
+            began = time.thread_time()
+            try:
+                return call()
+            finally:
+                with suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(charge, time.thread_time() - began)
+
+        return self._loop.run_in_executor(threads, charged)
 
     async def readable(self, file: int, seconds: float | None = None) -> bool:
         """Have the loop look at the socket."""

@@ -1,12 +1,13 @@
 import asyncio
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.processes.waits import IN_THREAD, OnLoop, run
+from hookonce.receiver.processes.waits import CHARGE_CLIENT, IN_THREAD, OnLoop, run
 
 SHORT = 0.02
 
@@ -63,3 +64,24 @@ def test_bell_is_waited_for_no_longer_than_wanted(waiting):
         return await waits.rung(late, timedelta(seconds=SHORT)), await waits.rung(rung)
 
     assert waiting(go) == (False, True)
+
+
+@pytest.mark.parametrize("way", ["ask", "compute"])
+def test_work_of_a_thread_is_charged_to_the_client_that_it_was_done_for(way):
+    charged = []
+
+    def works():
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+        raise LookupError
+
+    async def go(waits):
+        CHARGE_CLIENT.set(charged.append)
+        with pytest.raises(LookupError):
+            await getattr(waits, way)(works)
+        await asyncio.sleep(0)
+
+    on_loop(go)
+
+    assert 0.05 <= sum(charged) < 0.5

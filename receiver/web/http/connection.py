@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Protocol
 
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import Waits
+from hookonce.receiver.processes.waits import CHARGE_CLIENT, Waits
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
@@ -296,6 +296,7 @@ class Connection:
             if endpoint is None:
                 environ = request.environ(self._common, self._peer)
                 return await house.application.answer(request, answer, environ, self)
+            CHARGE_CLIENT.set(self.charge)
             said = await endpoint.answer(request, house.waits)
             if house.is_logged:
                 answer.begin(said.line, said.all_headers(len(said.body)))
