@@ -27,6 +27,7 @@ from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.plan import Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
+from hookonce.jobs.report import AnySlot
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool as Connections
@@ -102,7 +103,7 @@ class Claimer:
         hash_ids(hashed=settings.log_ids == "hash")
         self.registry = registry
         self.buffer = Buffer()
-        self._settings = settings
+        self.settings = settings
         self._engine = engines.engine(
             settings.database_url,
             name="hookonce worker",
@@ -129,6 +130,9 @@ class Claimer:
             Sealing(settings.keyring, mask_secrets(settings.secrets()), release(settings.release)),
             listener_of(settings),
         )
+        self.tally = self._shared.tally
+        self.all_slots: Sequence[AnySlot] = ()
+        """Where its attempts are made."""
         self._transactions = transactions
         self.executor = self._new_executor()
         """On whose connection it claims."""
@@ -412,7 +416,7 @@ class Claimer:
 
     def flush(self) -> None:
         """Send what has been traced."""
-        tracing.flush(self._settings)
+        tracing.flush(self.settings)
 
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""

@@ -19,6 +19,8 @@ from hookonce.receiver.redis.client import RedisUnavailable, asking, disconnect_
 
 QUEUE = "hookonce"
 FUNCTION = "hookonce.jobs.drain.perform"
+REQUEUE = "hookonce.jobs.drain.requeue"
+"""The function of a job that shows a run (`jobs.mirror`): performed where `rq requeue` has put it into the queue."""
 MAX_IDS = 100
 JOB_TIMEOUT = timedelta(hours=2)
 
