@@ -6,6 +6,7 @@
 - `steps`: parts of a handler that are done once for its event
 - `commands`: the handlers of commands, and the pydantic models that they name
 - `worker`: the RQ worker, and the one job it takes
+- `mirror`: what RQ's tools show of a worker
 - `claimer`: what one process claims, and looks after
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
 - `buffer`: the runs that it has claimed and not started yet

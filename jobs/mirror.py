@@ -30,9 +30,9 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 
 from hookonce.jobs.claimer import Claimer
-from hookonce.receiver.ledger.queries import dead_letters
-from hookonce.receiver.ledger.queries.dead_letters import DeadRun
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import issues
+from hookonce.receiver.ledger.stats.issues import DeadRun
 from hookonce.receiver.redis.work_queue import REQUEUE
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class Mirror:
         if self._is_dead_ours:
             self._is_dead_ours = False
             with self._claimer.lent() as connection:
-                dead = [_shown(run) for run in dead_letters.newest_dead_runs(connection, MAX_DEAD)]
+                dead = [_shown(run) for run in issues.newest_dead_runs(connection, MAX_DEAD)]
         old = time.monotonic() - KEPT.total_seconds()
         self._renewed = {each: at for each, at in self._renewed.items() if at > old}
         with self.worker.connection.pipeline() as pipeline:

@@ -35,25 +35,6 @@ FROM newest n
 ORDER BY n.id DESC, r.handler
 """  # noqa: S608  constants
 
-_NEWEST_RUNS = f"""
-SELECT r.event, r.handler, r.cycle, r.started_at, r.finished_at, r.issue, i.title
-FROM hookonce.runs r LEFT JOIN hookonce.issues i ON i.id = r.issue
-WHERE r.status = '{RunStatus.DEAD}' AND r.is_last AND r.handler <> '' ORDER BY r.event DESC, r.handler LIMIT %s
-"""  # noqa: S608  constants
-
-
-@dataclass(frozen=True, slots=True)
-class DeadRun:
-    """A dead run, and the issue that its failure is of, whose title quotes nothing of an event."""
-
-    event: int
-    handler: str
-    cycle: int
-    started_at: datetime | None
-    finished_at: datetime
-    issue: str | None
-    title: str | None
-
 
 @dataclass(frozen=True, slots=True)
 class Death:
@@ -72,12 +53,6 @@ def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Dea
     """Return the dead runs of these events, newest first; of one that has none, a row without a handler."""
     with connection.cursor(row_factory=class_row(Death)) as cursor:
         return cursor.execute(_DEATHS_OF, {"ids": list(events), "shown": _SHOWN}).fetchall()
-
-
-def newest_dead_runs(connection: psycopg.Connection, limit: int) -> list[DeadRun]:
-    """Return the dead runs of the newest events."""
-    with connection.cursor(row_factory=class_row(DeadRun)) as cursor:
-        return cursor.execute(_NEWEST_RUNS, [limit]).fetchall()
 
 
 def by_event(deaths: Iterable[Death]) -> dict[int, list[Death]]:
