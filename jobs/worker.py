@@ -29,7 +29,8 @@ from hookonce.jobs.mirror import Mirror
 from hookonce.receiver.redis.bounded_socket import bounding
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 from hookonce.receiver.redis.client import client as redis_client
-from hookonce.receiver.redis.work_queue import FUNCTION, MAX_IDS, QUEUE, REQUEUE
+from hookonce.receiver.redis.pending import QUEUE
+from hookonce.receiver.redis.work_queue import FUNCTION, MAX_IDS, REQUEUE
 
 log = logging.getLogger(__name__)
 

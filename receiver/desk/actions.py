@@ -14,6 +14,7 @@ from hookonce.receiver.desk import (
     replays,
     searches,
     sources,
+    stats,
     steps,
     words,
     workers,

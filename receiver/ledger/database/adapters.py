@@ -1,8 +1,8 @@
 """How cursors of ours spell and read values: as psycopg does by itself, under the settings that our statements have.
 
 Whatever a program registers with `psycopg.adapters` is for its own cursors, those of handlers among them. A loader that
-gives a uuid or a count as text would have each claim be another's. A moment that Python has no name for, infinity or one
-before the year 1, is the nearest that every time zone has: it must not fail the fetch of other rows.
+gives a uuid or a count as text would have each claim be another's. A moment that Python has no name for, infinity or
+one before the year 1, is the nearest that every time zone has: it must not fail the fetch of other rows.
 """
 
 from datetime import UTC, datetime
