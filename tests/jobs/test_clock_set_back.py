@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from hookonce.jobs import claimer
 from hookonce.jobs.handlers import RetryLater
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.receiver.config.settings import load_settings
@@ -17,7 +16,7 @@ from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import Claim, Key, State, Terms
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import partitions, steady_clock
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs import clock as clocks
 from hookonce.receiver.ledger.runs.claimed import LEASE
@@ -128,9 +127,9 @@ def clocked(data_directory, redis_url):
         server.stop()
 
 
-def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked, monkeypatch):
-    monkeypatch.setattr(claimer, "CLOCK_INTERVAL", timedelta(0))
+def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked):
     inbox, clock = clocked
+    tasks = MaintenanceTasks(inbox.settings, connect(inbox.settings.redis_url))
 
     def fails_once(event, tx):
         if event.attempt == 1:
@@ -142,6 +141,7 @@ def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clock
     inbox.on(fails_once, pattern="retried", backoff=(one, one))
     names = [f"rated {n:02}" for n in range(63)]
     inbox.work()
+    tasks.turn(inbox.connection)
     clock.set(3)
     inbox.deliver(*names, type="rated")
     inbox.deliver("retried", type="retried")
@@ -149,8 +149,10 @@ def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clock
     inbox.deliver("received", type="rated")
     clock.set(0)
     inbox.deliver("after", type="rated")
+    inbox.drains[0].tend_rates()
 
-    work_until(inbox, [*names, "retried", "received", "after"])
+    expected = sorted([*names, "retried", "received", "after"])
+    until(lambda: (tasks.turn(inbox.connection), inbox.work(), inbox.effects())[-1], expected)
 
 
 def claimed(inbox):
@@ -250,20 +252,32 @@ def test_running_attempt_keeps_its_lease(inbox):
     assert clocks.begin_anew(inbox.connection) == 0
 
 
-def test_worker_that_begins_after_the_clock_was_set_back_knows_by_what_was_announced(inbox):
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("handler_attempts", "announced_at"),
+        ("clock", "looked_at"),
+        ("claims", "made_at"),
+        ("events", "received_at"),
+    ],
+)
+def test_sweep_notices_the_clock_that_was_set_back_by_what_was_written_then(inbox, table, column):
     inbox.on(effect)
     register_handlers(inbox.connection, inbox.registry.rows())
-    assert not clocks.ClockWatch().look(inbox.connection)
-    set_back(inbox, "handler_attempts", "announced_at")
+    steady_clock.look(inbox.connection)
+    inbox.deliver("a", "b")
+    claiming.claim(inbox.connection, inbox.registry, limit=1)
+    inbox.deliver("c")
+    due = "SELECT count(*) FROM hookonce.queue WHERE token IS NULL AND due_at <= now()"
+    set_back(inbox, "queue", "due_at", "received_at")
+    notices = clocks.SetBack()
+    notices.put_right(inbox.connection)
+    assert inbox.rows(due) == [(0,)]
 
-    assert clocks.ClockWatch().look(inbox.connection)
+    set_back(inbox, table, column)
+    notices.put_right(inbox.connection)
 
-
-def test_clock_that_falls_behind_ours_by_much_was_set_back(inbox):
-    ours = iter([1000.0, 1000.0 + 3600, 1000.0 + 3630])
-    watch = clocks.ClockWatch(lambda: next(ours))
-
-    assert [watch.look(inbox.connection) for _ in range(3)] == [False, True, False]
+    assert inbox.rows(due) == [(2,)]
 
 
 def test_clock_that_is_wrong_for_a_moment_has_nothing_forgotten(clocked):

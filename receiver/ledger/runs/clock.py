@@ -1,15 +1,14 @@
-"""What is put right when the database's clock was ahead for a while, and was set back.
+"""What the sweep puts right when the database's clock was ahead for a while, and was set back.
 
-All times are the database's. What was received, tried or leased while its clock was ahead is due when the clock comes
-there again, hours later. Each such row also says when that was: an event when it was received, a retry when it failed
-(`failures`), what was put off without a failure in `queue.schedule` (`PUT_OFF_NOW`). That is a time in the future,
-which nothing else leaves. So a pause is begun anew from now on, as long as it was, and so is a lease. What rates have
-put off is given new times by `receiver.ledger.runs.rate_changes`.
+All times are the database's. What was received, tried or leased while its clock was ahead would be due when the clock
+comes there again, hours later: it is due within a minute. Each such row also says when that was: an event when it was
+received, a retry when it failed (`failures`), what was put off without a failure in `queue.schedule` (`PUT_OFF_NOW`).
+That is a time in the future, which nothing else leaves. So a pause is begun anew from now on, as long as it was, and
+so is a lease. What rates have put off is given new times by `receiver.ledger.runs.rate_changes`.
 """
 
 import logging
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import psycopg
@@ -25,10 +24,13 @@ SET_BACK = timedelta(minutes=1)
 PUT_OFF_NOW = f"'{PUT_OFF}@' || extract(epoch FROM now())"
 """SQL: the `schedule` of what is put off for a while by no rate, and leaves no failure: it tells when that was."""
 
-# Numbers of attempts are announced by all workers, again and again; those of the future tell of a clock set back before
-# this worker began.
-_LOOK = """
-SELECT clock_timestamp(), (SELECT max(announced_at) FROM hookonce.handler_attempts) > now() + %s::interval
+# The latest moment that was written lately, by sweeps, workers that announce their handlers, claims or the last event.
+_LATEST = """
+SELECT latest FROM (SELECT greatest(
+    (SELECT looked_at FROM hookonce.clock), (SELECT max(announced_at) FROM hookonce.handler_attempts),
+    (SELECT max(made_at) FROM hookonce.claims), (SELECT max(made_at) FROM hookonce.batches),
+    (SELECT received_at FROM hookonce.events ORDER BY id DESC LIMIT 1)) AS latest) AS written
+WHERE latest > now() + %s::interval
 """
 _AHEAD = "now() + %(set_back)s::interval"
 # When what is due later was put off, but not by a rate. What does not say, but was to run at once, does.
@@ -63,22 +65,20 @@ SELECT coalesce(sum(runs), 0) FROM begun
 """  # noqa: S608  constants
 
 
-class ClockWatch:
-    """Compares the database's clock with this process's, which nobody sets; for one thread."""
+class SetBack:
+    """Notices for one sweep that the clock was set back; to be asked before the sweep stores its own look at it."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._ahead: datetime | None = None  # the time at which our clock began, by the database's
+    def __init__(self) -> None:
+        self._latest: datetime | None = None
+        self._until = 0.0
 
-    def look(self, connection: psycopg.Connection) -> bool:
-        """Return whether the clock was set back since the last look; at the first, whether it was before. Committed."""
-        with connection.transaction():
-            row = connection.execute(_LOOK, [SET_BACK]).fetchone()
-        if row is None:
-            return False
-        now, is_announced_ahead = row
-        before, self._ahead = self._ahead, now - timedelta(seconds=self._clock())
-        return bool(is_announced_ahead) if before is None else bool(before - self._ahead > SET_BACK)
+    def put_right(self, connection: psycopg.Connection) -> None:
+        """Begin anew what began in the future; for a minute, since transactions that began then may yet commit."""
+        row = connection.execute(_LATEST, [SET_BACK]).fetchone()
+        if row is not None and row[0] != self._latest:
+            self._latest, self._until = row[0], time.monotonic() + SET_BACK.total_seconds()
+        if time.monotonic() < self._until:
+            begin_anew(connection)
 
 
 def begin_anew(connection: psycopg.Connection) -> int:
@@ -92,8 +92,9 @@ def begin_anew(connection: psycopg.Connection) -> int:
     count = int(row[0]) if row else 0
     count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
     count += queue_pages.change_later(connection, _BEGIN_ANEW, values)
-    log.warning(
-        "the database's clock was set back; what waited for it to come there again (%d runs) does not",
-        count,
-    )
+    if count:
+        log.warning(
+            "the database's clock was set back; what waited for it to come there again (%d runs) does not",
+            count,
+        )
     return count
