@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import limit_gate, marks, parking
 from hookonce.receiver.ledger.runs.clock import SetBack
 from hookonce.receiver.ledger.runs.due_cursor import Paced
-from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts, issues
+from hookonce.receiver.ledger.stats import activity, event_counts, issues
 from hookonce.receiver.redis.client import Client
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,6 @@ class MaintenanceTasks:
             ("marks of long ago are kept", _at_most_every(marks.forget)),
             ("bulk replays must wait", partial(bulk_steps.advance, reread=Rereader(settings))),
             ("bulk replays are not looked after", bulk_progress.look),
-            ("what was pruned before is not counted", _once(event_accounts.begin)),
             ("activity was not counted", activity.fill),
             ("trouble was not looked for", AlertWatcher(settings, client).evaluate),
             ("events were not counted", self._count),
@@ -88,19 +87,6 @@ class MaintenanceTasks:
 def _partition(connection: psycopg.Connection) -> None:
     for name in partitions.create_partitions(connection):
         log.info("made partition %s", name)
-
-
-def _once(task: Task) -> Task:
-    """Have a task done until it has been done once."""
-    is_done = False
-
-    def turn(connection: psycopg.Connection) -> None:
-        nonlocal is_done
-        if not is_done:
-            task(connection)
-            is_done = True
-
-    return turn
 
 
 def _at_most_every(task: Task, interval: timedelta = UPKEEP_INTERVAL) -> Task:
