@@ -17,7 +17,6 @@ from hookonce.receiver.desk import (
     stats,
     steps,
     words,
-    workers,
 )
 from hookonce.receiver.desk.registry import ACTIONS
 

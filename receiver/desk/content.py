@@ -12,9 +12,8 @@ from typing import Any, Final
 from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.desk.disclosure import brief, is_handed_out
 from hookonce.receiver.desk.models import MAX_ID
-from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.registry import Desk, is_handed_out
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
@@ -39,6 +38,7 @@ from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.steps import StepRow
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.proofs import shown_body, shown_headers, shown_url
+from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.source import Source
 
 WITHHELD: Final = "it is content, which the scope `bodies` shows"

@@ -7,13 +7,19 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk import disclosure
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.sources import list_sources
-from hookonce.receiver.desk.stats import HandlerBatches, HandlerBreaker, Kind, Pause
-from hookonce.receiver.desk.workers import LongTransaction, long_transactions
+from hookonce.receiver.desk.stats import (
+    HandlerBatches,
+    HandlerBreaker,
+    Kind,
+    LongTransaction,
+    Pause,
+    batches,
+    long_transactions,
+)
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
@@ -109,7 +115,7 @@ def list_handlers(desk: Desk) -> Handlers:
     delays = limit_gate.delays(desk.connection)
     in_batches = {
         handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in disclosure.batches(desk).items()
+        for handler, each in batches(desk).items()
     }
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(long_transactions(desk))}

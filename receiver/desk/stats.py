@@ -1,4 +1,4 @@
-"""The numbers of the inbox at a glance; imports no more than these need, for a command that is to answer at once."""
+"""The numbers of the inbox at a glance, and its workers; imports no more than these need, to answer at once."""
 
 from collections import Counter
 from datetime import datetime
@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.desk import disclosure
 from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel, shown
-from hookonce.receiver.desk.registry import Desk, action
-from hookonce.receiver.desk.workers import LongTransaction, long_transactions
+from hookonce.receiver.desk.registry import Desk, action, is_handed_out
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, event_accounts, totals, worker_slots
+from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
+from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.pending import pending
 
@@ -29,6 +28,63 @@ def _kind(value: str) -> str:
 Kind = Annotated[
     Ours, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
 ]
+
+
+class Worker(ResponseModel):
+    """A worker process with several slots, as it last reported."""
+
+    name: Ours = Field(description="host and process id")
+    slots: int = Field(description="runs it may have under way at once")
+    busy: int
+    lost: int = Field(description="slots whose handler no time limit could end")
+    seen_at: datetime
+
+
+class Suspects(ResponseModel):
+    """Runs that may have been under way when their worker died, by handler; each is run by itself."""
+
+    handler: Ours
+    runs: int = Field(description=f"{worker_slots.MAX_SUSPECTS} of all handlers at most")
+
+
+class LongTransaction(ResponseModel):
+    """An attempt that wrote and waits for something else in its transaction, which holds vacuum back."""
+
+    handler: Ours
+    event: Identifier
+    seconds: float
+
+
+class Workers(ResponseModel):
+    """Workers that report slots; one that runs one at a time does not."""
+
+    data: list[Worker]
+    suspects: list[Suspects]
+    long_transactions: list[LongTransaction]
+
+
+@action(scope=Scope.READ)
+def list_workers(desk: Desk) -> Workers:
+    """List the workers that run many at once, and what holds others up."""
+    connection = desk.connection
+    return Workers(
+        data=shown(Worker, worker_slots.workers(connection)),
+        suspects=[
+            Suspects(handler=handler, runs=count)
+            for handler, count in worker_slots.suspects(connection).items()
+        ],
+        long_transactions=long_transactions(desk),
+    )
+
+
+def long_transactions(desk: Desk) -> list[LongTransaction]:
+    """Return the attempts that wrote and wait, the longest first."""
+    return [
+        LongTransaction(
+            handler=each.handler, event=each.event, seconds=round(each.open_for.total_seconds(), 1)
+        )
+        for each in worker_slots.long_transactions(desk.connection)
+    ]
 
 
 class Alert(ResponseModel):
@@ -202,9 +258,7 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             for handler, delay in limit_gate.delays(connection).items()
         },
         "breakers": shown(BreakerState, breakers.breakers(connection)),
-        "batches": [
-            {"handler": handler, **each._asdict()} for handler, each in disclosure.batches(desk).items()
-        ],
+        "batches": [{"handler": handler, **each._asdict()} for handler, each in batches(desk).items()],
         "paused": shown(Pause, pauses.paused(connection)),
     }
 
@@ -215,3 +269,11 @@ def _pending(url: str) -> int | None:
             return pending(client)
     except (RedisUnavailable, ValueError):
         return None
+
+
+def batches(desk: Desk) -> dict[str, batch_figures.BatchFigures]:
+    """Return what became of the batches of handlers."""
+    found = batch_figures.figures(desk.connection)
+    if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
+        return found
+    return {name: each._replace(error=each.error and brief(each.error)) for name, each in found.items()}

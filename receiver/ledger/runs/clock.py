@@ -21,17 +21,11 @@ log = logging.getLogger(__name__)
 
 SET_BACK = timedelta(minutes=1)
 """By how much the clock must have been set back at once; less passes by itself."""
+TURN = timedelta(milliseconds=50)
+"""How long a turn goes through a queue in which it finds nothing of the future; it looks at one page at least."""
 PUT_OFF_NOW = f"'{PUT_OFF}@' || extract(epoch FROM now())"
 """SQL: the `schedule` of what is put off for a while by no rate, and leaves no failure: it tells when that was."""
 
-# The latest moment that was written lately, by sweeps, workers that announce their handlers, claims or the last event.
-_LATEST = """
-SELECT latest FROM (SELECT greatest(
-    (SELECT looked_at FROM hookonce.clock), (SELECT max(announced_at) FROM hookonce.handler_attempts),
-    (SELECT max(made_at) FROM hookonce.claims), (SELECT max(made_at) FROM hookonce.batches),
-    (SELECT received_at FROM hookonce.events ORDER BY id DESC LIMIT 1)) AS latest) AS written
-WHERE latest > now() + %s::interval
-"""
 _AHEAD = "now() + %(set_back)s::interval"
 # When what is due later was put off, but not by a rate. What does not say, but was to run at once, does.
 _SINCE = f"""CASE
@@ -66,35 +60,31 @@ SELECT coalesce(sum(runs), 0) FROM begun
 
 
 class SetBack:
-    """Notices for one sweep that the clock was set back; to be asked before the sweep stores its own look at it."""
+    """Begins anew, for one sweep, pauses and leases that began in the future; goes through what is due later."""
 
     def __init__(self) -> None:
-        self._latest: datetime | None = None
-        self._until = 0.0
+        self._after: datetime | str = queue_pages.NOW
 
-    def put_right(self, connection: psycopg.Connection) -> None:
-        """Begin anew what began in the future; for a minute, since transactions that began then may yet commit."""
-        row = connection.execute(_LATEST, [SET_BACK]).fetchone()
-        if row is not None and row[0] != self._latest:
-            self._latest, self._until = row[0], time.monotonic() + SET_BACK.total_seconds()
-        if time.monotonic() < self._until:
-            begin_anew(connection)
+    def put_right(self, connection: psycopg.Connection) -> int:
+        """Look at all leases and some of the queue, all of it where anything is of the future; count the runs.
 
-
-def begin_anew(connection: psycopg.Connection) -> int:
-    """Begin pauses and leases anew that began in the future; return of how many runs. Committed page by page.
-
-    Safe in many processes at once: what was begun anew once is of the future no more.
-    """
-    values = {"set_back": SET_BACK, "lease": LEASE}
-    with connection.transaction():
-        row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
-    count = int(row[0]) if row else 0
-    count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
-    count += queue_pages.change_later(connection, _BEGIN_ANEW, values)
-    if count:
-        log.warning(
-            "the database's clock was set back; what waited for it to come there again (%d runs) does not",
-            count,
-        )
-    return count
+        Committed page by page. Safe in many processes at once: what was begun anew once is of the future no more.
+        """
+        values = {"set_back": SET_BACK, "lease": LEASE}
+        until = time.monotonic() + TURN.total_seconds()
+        with connection.transaction():
+            row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
+        count = int(row[0]) if row else 0
+        count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
+        while True:
+            end, changed = queue_pages.change(connection, _BEGIN_ANEW, values, self._after)
+            self._after = end or queue_pages.NOW
+            count += changed
+            if end is None or (time.monotonic() > until and not count):
+                break
+        if count:
+            log.warning(
+                "the database's clock was set back; what waited for it to come there again (%d runs) does not",
+                count,
+            )
+        return count
