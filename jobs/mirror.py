@@ -216,5 +216,5 @@ def _results(job_id: str) -> str:
 
 
 def _shown(run: DeadRun) -> _Shown:
-    error = ", ".join(filter(None, [run.title or "dead", f"issue {run.issue}" if run.issue else ""]))
+    error = ", ".join(filter(None, [run.title or RunStatus.DEAD, f"issue {run.issue}" if run.issue else ""]))
     return _Shown(run.event, run.handler, run.cycle, run.started_at, run.finished_at, error)
