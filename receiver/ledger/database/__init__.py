@@ -9,7 +9,6 @@
 - `schema`: the schema that they lie in, which every statement names
 - `pinned`: settings of a session that statements rely on, whatever a role or a database carries
 - `flushing`: makes durable what was committed without waiting for the disk
-- `pinned`: the settings that our statements rely on
 - `plans`: transactions on the queue, and how its statements are planned
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the schema of a ledger, in SQL
