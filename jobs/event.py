@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from hookonce.providers.kit.events.subjects import Subject
 from hookonce.receiver.ledger.runs.ends import Also
 from hookonce.receiver.ledger.steps import idempotency_key
 
@@ -111,6 +112,9 @@ class ReceivedEvent:
     _transactions: "Callable[[], AbstractContextManager[Connection]] | None" = field(default=None, repr=False)
     capabilities: dict[str, Capability] = field(default_factory=dict, repr=False)
     """Those that the handler has asked for, by name."""
+    _subject: Callable[[Any], Subject | None] | None = field(default=None, repr=False)
+    is_stale: bool = False
+    """Whether its handler, with stale="flag", has done a newer version of the entity."""
 
     def tx(self) -> "AbstractContextManager[Connection]":
         """Open a short transaction, in a handler with `tx="none"`: committed at the end of the block, unless it raises.
@@ -125,6 +129,14 @@ class ReceivedEvent:
     def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
         """The payload, parsed by the provider; None where it can't be read."""
         return self._parse()
+
+    @cached_property
+    def subject(self) -> Subject | None:
+        """The entity that it is about, and the version of it that it tells; None where neither sender nor handler says.
+
+        A time is a version of so many microseconds since 1970.
+        """
+        return self._subject(self.data) if self._subject is not None else None
 
     def step(
         self,

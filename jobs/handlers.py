@@ -19,6 +19,7 @@ from typing import Any
 
 from hookonce.jobs.event import Postponed, ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
+from hookonce.providers.kit.events.subjects import About, about
 from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
 
@@ -34,6 +35,8 @@ DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
 
 NO_TRANSACTION = "none"
 """`tx=` of a handler that opens short transactions of its own (`event.tx()`)."""
+SKIP, FLAG = "skip", "flag"
+"""`stale=`: what becomes of an event that is older than what its handler has done of the entity."""
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 
 STEPS_NEED_A_NAME = (
@@ -108,6 +111,14 @@ class Handler:
     tx: str | None = None
     batch: BatchSize | None = None
     durable: bool = False
+    stale: str | None = None
+    entity: tuple[str, ...] | None = None
+    version: str | None = None
+
+    @cached_property
+    def about(self) -> About | None:
+        """The subject of its events, where it is declared with the handler."""
+        return about(entity=self.entity, version=self.version) if self.entity and self.version else None
 
     @cached_property
     def signature(self) -> Signature:
@@ -132,6 +143,9 @@ class Handler:
             self.tx,
             self.batch,
             self.durable,
+            self.stale,
+            self.entity,
+            self.version,
         )
 
     @property
@@ -145,6 +159,9 @@ class Handler:
             breaker=self.breaker,
             tx=self.tx,
             wait_seconds=self.batch.wait.total_seconds() or None if self.batch else None,
+            stale=self.stale,
+            entity=self.entity,
+            version=self.version,
         ).said()
         said = json.loads(self.models) if self.models else {}
         said |= {LIMITS: limits} if limits else {}
@@ -182,8 +199,8 @@ class Registry:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
             if other.name == handler.name and other.limits != handler.limits:
                 raise HandlerError(
-                    f"handler '{handler.name}' has different attempts, backoff, timeout, isolation, tx or limits in "
-                    "two places; make them equal, or give one of them name="
+                    f"handler '{handler.name}' has different attempts, backoff, timeout, isolation, tx, stale or "
+                    "limits in two places; make them equal, or give one of them name="
                 )
         self._handlers.append(handler)
         self._by_name.setdefault(handler.name, handler)

@@ -15,13 +15,16 @@ from hookonce.jobs.failures.error_summary import summarize
 from hookonce.jobs.handler_signature import signature_of, signature_of_long, uses_steps
 from hookonce.jobs.handlers import (
     DEFAULT_BACKOFF,
+    FLAG,
     ISOLATION_LEVELS,
     NO_TRANSACTION,
+    SKIP,
     STEPS_NEED_A_NAME,
     Handler,
     HandlerError,
     Registry,
 )
+from hookonce.providers.kit.reading import json_paths
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.runs.run_limits import PER, BatchSize, Rate, RunLimit
 
@@ -35,6 +38,9 @@ MAX_TIMEOUT = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(minutes=1)
 _UNFIT_FOR_BATCHES = {
     "tx": "a batch is one transaction",
+    "stale": "its events have many entities; take them one by one, with @on",
+    "entity": "its events have many entities; take them one by one, with @on",
+    "version": "its events have many entities; take them one by one, with @on",
 }
 _WAIT = re.compile(r"(\d{1,5})(ms|s)", re.ASCII)
 
@@ -72,6 +78,9 @@ def on(
     breaker: int | None = None,
     tx: None = None,
     durable: bool = False,
+    stale: Literal["skip", "flag"] | None = None,
+    entity: tuple[str, ...] | None = None,
+    version: str | None = None,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -90,6 +99,9 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     breaker: int | None = None,
     tx: str | None = None,
     durable: bool = False,
+    stale: str | None = None,
+    entity: tuple[str, ...] | None = None,
+    version: str | None = None,
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
@@ -106,6 +118,10 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     `durable` each run's commit is flushed before it counts as done; otherwise quick ones share a flush, a few
     milliseconds later, and others may see their rows before these would survive a crash of the server.
 
+    With `stale` the newest wins: what is older than what this handler has done of the event's entity is left out
+    ("skip"), or `event.is_stale` is true ("flag"). Where the sender's module does not say what an event is about,
+    `entity=("$.order.id",)` and `version="$.updated_at"` do: paths into `event.data`. It needs `name=`.
+
     `tx="none"` is for long work: the handler takes `(event)` alone, no transaction is open, and it opens short ones
     by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
     Raises `HandlerError` for values that make no sense.
@@ -121,7 +137,10 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
             called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
         )
         limit = _run_limit(called, rate, concurrency, per)
-        handlers.registry.add(replace(handler, limit=limit, is_named=name is not None, durable=durable))
+        handler = replace(handler, limit=limit, is_named=name is not None, durable=durable)
+        handler = replace(handler, stale=stale, entity=entity, version=version)
+        _require_order(handler)
+        handlers.registry.add(handler)
         return function
 
     return register
@@ -315,6 +334,39 @@ def _require_transaction(called: str, tx: str | None, isolation: str | None) -> 
         raise HandlerError(
             f"handler '{called}': isolation={isolation!r} is of a transaction, and tx='none' gives none"
         )
+
+
+def _require_order(handler: Handler) -> None:
+    """Raise `HandlerError` for a `stale=` that can't be, or paths that are none or say half of it."""
+    stale, paths = handler.stale, (handler.entity, handler.version)
+    wrong = None
+    if stale is None and paths != (None, None):
+        wrong = "entity= and version= are for stale=; expected stale='skip' or stale='flag' with them"
+    elif stale is not None and stale not in (SKIP, FLAG):
+        wrong = f"{stale=} is wrong; expected 'skip' or 'flag'"
+    elif stale is not None and handler.is_long:
+        wrong = "stale= needs a transaction, and tx='none' gives none; leave one of them out"
+    elif stale is not None and not handler.is_named:
+        wrong = 'stale= needs name=, as in name="orders": what was done is kept under that name'
+    elif paths != (None, None):
+        wrong = _wrong_paths(*paths)
+    if wrong is not None:
+        raise HandlerError(f"handler '{handler.name}': {wrong}")
+
+
+def _wrong_paths(entity: object, version: object) -> str | None:
+    if entity is None or version is None:
+        return f"entity= and version= go together; {'entity' if entity is None else 'version'}= is missing"
+    if not isinstance(entity, tuple) or not entity:
+        return f'{entity=} is no tuple of paths; expected one like entity=("$.order.id",)'
+    for path in (*entity, version):
+        try:
+            steps = json_paths.parse(str(path))
+        except ValueError as error:
+            return str(error)
+        if not steps or None in steps:
+            return f"{path!r} is not the path of one value; expected one like '$.order.id'"
+    return None
 
 
 def _require_callable(called: str, function: Callable[..., Any], given: str, *, is_long: bool) -> None:

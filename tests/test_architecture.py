@@ -242,7 +242,7 @@ LIBRARIES = {
         "receiver.remote.pull",
         "jobs.commands",
     ),
-    "redis": ("receiver.redis", "jobs.worker", "jobs.mirror", "hookonce.testing.servers"),
+    "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",
         "receiver.dev",
@@ -252,7 +252,7 @@ LIBRARIES = {
         "jobs.alerts.delivery",
     ),
     "rich": ("receiver.cli",),
-    "rq": ("receiver.redis", "jobs.worker", "jobs.mirror"),
+    "rq": ("receiver.redis", "jobs.worker"),
     "starlette": ("hookonce.fastapi",),
     "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),
@@ -268,7 +268,7 @@ BORDERS = {
         "receiver.dashboard",
         "receiver.ledger.maintenance.erasure",
         "receiver.ledger.replay",
-        "receiver.ledger.transfer",
+        "receiver.ledger.replay.transfer",
         "hookonce.django.admin",
         "hookonce.testing",
     ),
@@ -547,6 +547,26 @@ def test_provider_is_pure(name):
         assert first in {"cryptography", "hookonce", "providers", *sys.stdlib_module_names}, imported
         assert imported not in FORBIDDEN_IN_PROVIDERS, imported
         assert imported not in CLOCK_AND_WORLD or any(is_under(name, each) for each in READS_FILES), imported
+
+
+ENGINE = (
+    "jobs.plan",
+    "jobs.claimer",
+    "jobs.attempts.attempt",
+    "jobs.attempts.endings",
+    "receiver.ledger.runs",
+)
+"""What decides on runs: no capability is threaded through it."""
+BESIDE_THE_ENGINE = ("jobs.order", "receiver.ledger.entities")
+
+
+@for_each([name for name in PATHS if name.startswith(ENGINE)])
+def test_engine_knows_nothing_of_what_stands_around_the_call(name):
+    assert not any(
+        is_under(each.removeprefix("hookonce."), beside)
+        for each in imports_of(name)
+        for beside in BESIDE_THE_ENGINE
+    )
 
 
 ALIKE = ("providers", "receiver.ledger.database.migrations", "receiver.cli.commands")

@@ -23,7 +23,13 @@ from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_event import event_of
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.long_run import LongTransactions
-from hookonce.jobs.attempts.ports import Attempt, Blocks, Claimed, Transaction, Transactions
+from hookonce.jobs.attempts.ports import (
+    Attempt,
+    Blocks,
+    Claimed,
+    ShortTransactions,
+    Transaction,
+)
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import FORKED
@@ -43,7 +49,7 @@ from hookonce.receiver.monitoring import log_capture
 
 log = logging.getLogger(__name__)
 
-MakeTransactions = Callable[[AttemptConnection], Transactions]
+MakeTransactions = Callable[[AttemptConnection], ShortTransactions]
 Following = Callable[[], ClaimedRun | None]
 """Takes the run that follows at once, if one does."""
 
@@ -70,7 +76,7 @@ class Executor:
         self.alarm = TimeLimit()
         self.transactions = transactions(self.connection)
         self._long = LongTransactions(self.connection, shared.heartbeat)
-        self._calls = Calls(self.transactions.event_loop)
+        self._calls = Calls(self.transactions.event_loop, self.transactions.entities)
         self._last: Attempt | None = None
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks called for a failed attempt; in another thread, where this one may not wait for them."""
@@ -227,7 +233,6 @@ class Executor:
         run, (ending,) = attempt.run, attempt.results
         if (listener := self.shared.listener) is not None:
             listener.ended(run, ending)
-        self.shared.tally.add(ending.status)
         if log.isEnabledFor(logging.INFO):
             log.info("run", extra={**endings.names_of(run), "status": ending.status})
 
@@ -237,7 +242,6 @@ class Executor:
         """Log and trace so many events of a batch that ended alike; where it failed, nobody is charged."""
         if (listener := self.shared.listener) is not None:
             listener.ended_batch(status, has_failed=error is not None)
-        self.shared.tally.add(status, events)
         fields: dict[str, object] = {"handler": attempt.handler.name, "events": events, "status": status}
         if len(sources := {run.event.source for run in attempt.runs}) == 1:
             fields |= {"source": sources.pop()}

@@ -17,6 +17,7 @@ from hookonce.jobs.handlers import Handler
 
 if TYPE_CHECKING:
     from hookonce.jobs.attempts.coroutines import EventLoop
+    from hookonce.jobs.order import EntitiesOf
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +37,13 @@ def handler_event_loop(alarm: TimeLimit) -> "EventLoop":
 class Calls:
     """The calls of one executor, and its event loop, once there is one."""
 
-    def __init__(self, make_loop: MakeEventLoop) -> None:
-        """Make the event loop by `make_loop` when it is needed: what it calls gets connections of another kind each."""
+    def __init__(self, make_loop: MakeEventLoop, entities_of: "EntitiesOf") -> None:
+        """Make the event loop by `make_loop` when it is needed: what it calls gets connections of another kind each.
+
+        `entities_of` returns the entities as they are in the transaction that a handler is given.
+        """
         self._make_loop = make_loop
+        self._entities_of = entities_of
         self.known: dict[str, Call] = {}
         """The calls that were made so far, by their handlers' names."""
         self._loop: EventLoop | None = None
@@ -49,6 +54,13 @@ class Calls:
         return call
 
     def _made(self, handler: Handler, alarm: TimeLimit) -> Call:
+        if handler.stale is None:
+            return self._plain(handler, alarm)
+        from hookonce.jobs import order
+
+        return order.guarded(self._plain(handler, alarm), handler, self._entities_of)
+
+    def _plain(self, handler: Handler, alarm: TimeLimit) -> Call:
         if handler.is_long:
             return partial(_without_connection, handler.function)
         if handler.signature.is_async:

@@ -39,6 +39,7 @@ from hookonce.receiver.ledger.database import functions, pinned, plans, schema, 
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
+from hookonce.receiver.ledger.entities import Entities
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Also, Ended
 
@@ -134,6 +135,12 @@ class DjangoTransactions:
         with suppress(Exception):  # it may be closed at this moment
             return self._set_up.info.backend_pid if self._set_up is not None else None
         return None
+
+    def entities(self, given: BaseDatabaseWrapper) -> Entities:
+        """Return the entities, past Django's cursors."""
+        cursor = self.cursor(given)
+        cursor.row_factory = tuple_row
+        return Entities(cursor, by_function=self.by_function)
 
     def cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""

@@ -29,7 +29,7 @@ from hookonce.receiver.encryption import (
     traceback_context,
 )
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.results import batch_as_json, lines_as_json
+from hookonce.receiver.ledger.results import batch_as_json, is_skip, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Waited
 from hookonce.receiver.ledger.runs.marks import COMMITTED
@@ -100,7 +100,7 @@ class Sealing:
         return results if lines is None else self.logs(runs, results, lines)
 
     def _result(self, run: ClaimedRun, ending: AttemptResult) -> AttemptResult:
-        if ending.result is None:
+        if ending.result is None or is_skip(ending.result):
             return ending
         plain = json.dumps(ending.result).encode()
         text, key = self.keyring.encrypt(plain, result_context(run.event.id, run.handler))

@@ -14,6 +14,8 @@ from hookonce.jobs.event import STEPS, BodyDropped, Capability, ReceivedEvent, j
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import Steps, steps_of
 from hookonce.providers import Delivery, Rejected
+from hookonce.providers.kit.events.fields import EventView
+from hookonce.providers.kit.events.subjects import Subject, subject_of
 from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -58,6 +60,12 @@ def event_of(
         except (Rejected, IndexError):
             return None
 
+    def subject(data: object) -> Subject | None:
+        provider = shared.provider_of(event.source, event.provider)
+        declared = provider.subject if provider is not None else None
+        view = EventView(Delivery("POST", url, headers, raw), data, data)
+        return subject_of(handler.about, declared, view, event.type, event.received_at)
+
     def make(name: str) -> Capability | None:
         return MAKERS[name](shared, run, handler)
 
@@ -79,4 +87,5 @@ def event_of(
         _parse=parse,
         _make=make,
         _transactions=blocks,
+        _subject=subject,
     )

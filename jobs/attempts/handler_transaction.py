@@ -16,6 +16,7 @@ from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import ROLLED_BACK, TransactionGuard
 from hookonce.jobs.handlers import ISOLATION_LEVELS
+from hookonce.receiver.ledger.entities import Entities
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
 
@@ -63,6 +64,10 @@ class HandlerTransactions:
         mark = partial(ends.mark, runs=attempt.runs)
         self._guard = attempt.marking = TransactionGuard(self.connection, mark)
         return nullcontext(self)
+
+    def entities(self, given: Any) -> Entities:  # noqa: ANN401, ARG002  the port's
+        """Return the entities, past the guard."""
+        return Entities(self._guard.cursor())
 
     def lent(self) -> AbstractContextManager[object]:
         """Give the guarded connection out."""

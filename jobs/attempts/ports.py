@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,7 @@ from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.entities import Entities
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
@@ -100,3 +101,10 @@ class Transactions(Protocol):
 
     def discard(self) -> None:
         """Close connections besides ours, in whatever state they are."""
+
+
+class ShortTransactions(Transactions, Protocol):
+    """Transactions that stay open while the handler runs."""
+
+    def entities(self, given: Any) -> Entities:  # noqa: ANN401  what handlers are given
+        """Return the entities as they are in the transaction that a handler is given."""

@@ -147,10 +147,14 @@ class TransactionGuard(Marking):
         if self._mark is None or self._is_rolled_back or not is_open:
             return
         self.is_marked = True
+        xact_id = self._mark(self.cursor())
+        self.xact_id = self.xact_id or xact_id
+
+    def cursor(self) -> Cursor[Any]:
+        """Return a cursor for statements of ours in the handler's transaction."""
         cursor = schema.cursor(self.driver, schema.of_cursors(self._factories[1]))
         cursor.row_factory = tuple_row
-        xact_id = self._mark(cursor)
-        self.xact_id = self.xact_id or xact_id
+        return cursor
 
     def look_at(self, query: object, *, is_sqlalchemy_s: bool) -> bool:
         """Look at a statement before it is sent; return whether it is one of those that need nothing more.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from hookonce.providers import Delivery, Event, Reply
 from hookonce.providers.kit.events.declare import one_event, one_of_two
 from hookonce.providers.kit.events.fields import EventView, text_or_none
-from hookonce.providers.kit.events.subjects import Subject
 from hookonce.providers.kit.reading.bodies import any_body_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Events, Sender
@@ -72,12 +71,6 @@ class Provider(Sender):
             return None
         whole = event.data if event.raw is None else any_body_or_none(delivery)
         return text_or_none(self.mode, EventView(delivery, event.data, whole))
-
-    def subject_of(self, delivery: Delivery, event: Event, received_at: datetime) -> Subject | None:
-        """Return the entity that an event is about, and its version; None where the sender does not tell."""
-        if self.subject is None:
-            return None
-        return self.subject.of(EventView(delivery, event.data, event.data), event.type, received_at)
 
     def nonce_mark(self, delivery: Delivery, event: Event) -> bytes | None:
         """Return the SHA-256 of the signed nonce; None of a sender, or a delivery, that has none."""

@@ -49,6 +49,8 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "list_stopped_steps": Route("GET", "/stopped-steps"),
     "list_steps": Route("GET", "/events/{event}/steps"),
     "decide_step": Route("POST", "/events/{event}/steps"),
+    "get_entity": Route("GET", "/sources/{source}/entities/{entity}"),
+    "forget_entity": Route("DELETE", "/sources/{source}/entities/{entity}"),
     "list_rejected": Route("GET", "/rejected"),
     "get_rejected": Route("GET", "/rejected/{rejection}"),
     "explain_rejected": Route("GET", "/rejected/{rejection}/explanation"),

@@ -43,6 +43,7 @@ COMMANDS = {
     "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
+    "entities": (f"{_HERE}.entities:entities", "Show and forget what was done of an object."),
     "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
     "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
@@ -103,7 +104,7 @@ FURTHER = {
         *("alerts", "audit", "breakers", "commands", "conflicts", "handlers", "issues", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
-    "Fix": ("quarantine", "resume", "reverify", "secrets", "steps", "window"),
+    "Fix": ("entities", "quarantine", "resume", "reverify", "secrets", "steps", "window"),
     "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),
 }
 """All others, in the same groups: one level down."""

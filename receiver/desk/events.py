@@ -116,6 +116,9 @@ class Run(ResponseModel):
     finished_at: datetime | None
     result: Any
     error: str | None
+    is_skipped: bool = Field(
+        description="its handler was not called, since it had done a newer version; `result` names the event of that"
+    )
     parked: Ours | None = Field(
         description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
     )

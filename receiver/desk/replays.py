@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import content, steps
 from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
 from hookonce.receiver.desk.models import (
@@ -112,6 +112,10 @@ class ReplayResultModel(ResponseModel):
     done: list[DoneRunModel]
     view: Ours
     is_command: bool
+    skipped_by: list[Ours] = Field(
+        default_factory=list,
+        description="handlers that will skip it: they have done a newer version of what it is about",
+    )
 
     @property
     def became(self) -> ReplayOutcome:
@@ -273,7 +277,9 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
     named = named_events(desk, asked.events)
     if asked.dry_run:
         with _rereader(desk, store=False) as reread, desk.connection.transaction(force_rollback=True):
-            return _shown(named, event_replays.replay(desk.connection, named.ids, None, reread=reread, **how))
+            return _shown(
+                desk, named, event_replays.replay(desk.connection, named.ids, None, reread=reread, **how)
+            )
     return _replayed(desk, named, **how)
 
 
@@ -376,17 +382,21 @@ def _replayed(desk: Desk, named: NamedEvents, **how: Any) -> Replayed:  # noqa: 
         if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
             raise Conflict(_said_of_done(outcomes), code="already_done")
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return _shown(named, outcomes)
+    return _shown(desk, named, outcomes)
 
 
 def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
     return closing(Rereader(desk.settings, desk.intake, store=store))
 
 
-def _shown(named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
+def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = list(results)
+    models = _models(outcomes)
+    skipping = steps.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
+    for model in models:
+        model.skipped_by = [name for name in skipping.get(model.id, ()) if name in model.handlers]
     return Replayed(
-        outcomes=_models(outcomes),
+        outcomes=models,
         unknown=sorted(set(named.ids) - {outcome.id for outcome in outcomes}),
         unknown_names=named.unknown,
     )

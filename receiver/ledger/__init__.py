@@ -13,7 +13,7 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `replay`: running stored events again, by name or all that match
 - `commands`: what became of commands
 - `steps`: steps of handlers, what a person decides about them, and the keys that others know them by
-- `transfer`: from one ledger into another
+- `entities`: the newest version of each object that a handler has done
 - `queries`: what an operator looks up; reads only
 - `decryption`, `results`, `traceback_frames`: rows, results and errors as they are shown
 - `id_at_time`: where in the ledger a time is

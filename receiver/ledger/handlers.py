@@ -5,7 +5,7 @@ deploy these numbers differ: a worker with a smaller one would bury what others 
 ends a failed attempt looks them up. A number that is announced no more is forgotten, and a smaller one takes effect.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -29,7 +29,8 @@ class HandlerLimits:
     """What a handler's runs are held to, as it was declared; None for what it does not say.
 
     `rate` is as people write it ("100/m"), `breaker` a number of failures; `wait_seconds` is how long events wait for
-    one another to be a batch.
+    one another to be a batch. `stale` is what becomes of events that are older than what was done of their entity, and
+    `entity` and `version` are where these stand, unless the sender's module says it.
     """
 
     rate: str | None = None
@@ -38,6 +39,9 @@ class HandlerLimits:
     breaker: int | None = None
     tx: str | None = None
     wait_seconds: float | None = None
+    stale: str | None = None
+    entity: Sequence[str] | None = None
+    version: str | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, Any] | None) -> "HandlerLimits":
@@ -64,6 +68,8 @@ class HandlerLimits:
             yield f'tx="{self.tx}"'
         if self.wait_seconds:
             yield f"waits {self.wait_seconds:g} s"
+        if self.stale:
+            yield f'stale="{self.stale}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from hookonce.receiver.encryption import CannotDecrypt, Keyring, log_context, result_context
 
+SKIPPED = "stale"
+"""What the result of a run that was skipped says under `skipped`."""
 CALL = "call"
 """Stands for the logger in the line of a traced call."""
 _DEEP = 100
@@ -92,3 +94,13 @@ def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
         return AttemptLog(*which, (), batch=found["batch"])
     left_out, *lines = found
     return AttemptLog(*which, [LogLine(*line) for line in lines], left_out)
+
+
+def is_skip(result: object) -> bool:
+    """Return whether this is the result of a run that was skipped for a newer event; it quotes nothing of its own."""
+    return (
+        isinstance(result, dict)
+        and result.keys() == {"skipped", "newest"}
+        and result["skipped"] == SKIPPED
+        and isinstance(result["newest"], int)
+    )

@@ -25,6 +25,8 @@ from hookonce.receiver.ledger.stats import (
     batch_figures,
     counters,
     event_accounts,
+    open_operations,
+    retries,
     run_durations,
     source_activity,
     totals,
@@ -97,6 +99,18 @@ TALLIES = {
         "handler",
         "",
     ),
+    Kind.STALE: (
+        "hookonce_stale",
+        "Runs that were skipped, since a newer version of their entity was done",
+        "handler",
+        "",
+    ),
+    Kind.UNGUARDED: (
+        "hookonce_unguarded",
+        "Events that a handler with stale= took without a version: none could be read",
+        "handler",
+        "",
+    ),
 }
 """Name, text, and the labels of subject and detail."""
 OF_EACH_HANDLER = (
@@ -133,7 +147,7 @@ def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iter
     yield from _tallies(connection, sources, handlers, fresh)
     yield from _operation(connection)
     yield from _open_operations(connection)
-    tried = [([source], each.oldest) for source, each in backlog.retries_by_source(connection).items()]
+    tried = [([source], each.oldest) for source, each in retries.by_source(connection).items()]
     yield _gauge(
         "hookonce_oldest_retry_seconds",
         "For how long an event has failed and been tried again",
@@ -266,7 +280,7 @@ def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
     """Sum up by operation: a scope names the tenant and the actor, too."""
     numbers: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
-    for each in backlog.open_operations(connection):
+    for each in open_operations.find(connection):
         name = operation_of(each.scope)
         numbers[name] += each.number
         oldest[name] = max(oldest[name], each.oldest)

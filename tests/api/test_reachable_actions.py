@@ -66,6 +66,8 @@ WHERE = {
     "list_stopped_steps": ("steps list", "stopped_steps"),
     "list_steps": ("steps list", "event"),
     "decide_step": ("steps done", "decide"),
+    "get_entity": ("entities show", "operations"),
+    "forget_entity": ("entities forget", "operations"),
     "list_workers": ("workers", "overview"),
     "explain_word": ("help", "operations"),
 }

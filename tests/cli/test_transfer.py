@@ -4,7 +4,7 @@ import json
 import psycopg
 import pytest
 
-from hookonce.receiver.ledger import transfer
+from hookonce.receiver.ledger.replay import transfer
 
 pytestmark = pytest.mark.usefixtures("inbox")
 ALL = """

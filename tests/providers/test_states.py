@@ -66,7 +66,8 @@ def reads(case, kind):
     """Whether a sender's kind is read as it comes to this account: some have two ways to send."""
     delivery, now = delivery_of(case, kind, "a")
     (event,) = case.events(delivery)
-    return kind.startswith(event.type) or case.provider.subject_of(delivery, event, now) is not None
+    view = EventView(delivery, event.data, event.data)
+    return kind.startswith(event.type) or case.provider.subject.of(view, event.type, now) is not None
 
 
 @for_each(list(STATES))

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from hookonce.providers import Delivery, Event
 from hookonce.providers.kit.conformance.cases import expect
-from hookonce.providers.kit.events.subjects import Subject
+from hookonce.providers.kit.events.fields import EventView
+from hookonce.providers.kit.events.subjects import Subject, subject_of
 from hookonce.providers.kit.provider import Provider
 
 Received = tuple[Delivery, datetime]
@@ -24,7 +25,8 @@ def check_states(provider: Provider, older: Received, newer: Received, other: Re
 
 def _read(provider: Provider, delivery: Delivery, received_at: datetime) -> tuple[Event, Subject]:
     (event,) = provider.events(delivery)
-    subject = provider.subject_of(delivery, event, received_at)
+    view = EventView(delivery, event.data, event.data)
+    subject = subject_of(None, provider.subject, view, event.type, received_at)
     expect(subject is not None, f"an event of type {event.type} has no subject that can be read")
     assert subject is not None  # noqa: S101  for type checkers
     return event, subject

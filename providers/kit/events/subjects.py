@@ -9,7 +9,7 @@ versions of two units can't be compared. An event whose entity or version can't 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
@@ -99,6 +99,21 @@ def about_each(
         },
         unit,
     )
+
+
+def subject_of(
+    own: About | None,
+    declared: About | None,
+    view: EventView,
+    type: str,  # noqa: A002  the field's word
+    received_at: datetime,
+) -> Subject | None:
+    """Return an event's subject as a handler's `own` places have it, or else as its sender has `declared` it.
+
+    Numbers of one sender have one unit, whoever says where they stand.
+    """
+    about = declared if own is None else own if declared is None else replace(own, unit=declared.unit)
+    return None if about is None else about.of(view, type, received_at)
 
 
 def version_of(value: object, unit: Unit, received_at: datetime) -> int | None:

@@ -14,10 +14,10 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import document_body, print_json
 from hookonce.receiver.encryption import CannotDecrypt
-from hookonce.receiver.ledger import transfer
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.replay import transfer
+from hookonce.receiver.ledger.replay.transfer import Kept, Taken
 from hookonce.receiver.ledger.store import Key, NewEvent
-from hookonce.receiver.ledger.transfer import Kept, Taken
 from hookonce.receiver.privacy.at_rest import imported
 
 IMPORT_BATCH = 100

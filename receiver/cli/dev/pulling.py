@@ -22,10 +22,10 @@ from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
 from hookonce.receiver.dev.stack import Stack
-from hookonce.receiver.ledger import transfer
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay import transfer
+from hookonce.receiver.ledger.replay.transfer import Taken
 from hookonce.receiver.ledger.store import NewEvent
-from hookonce.receiver.ledger.transfer import Taken
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.privacy.at_rest import imported
 from hookonce.receiver.redis.workers import notify

@@ -74,7 +74,9 @@ def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
             said.append(f"the next {soon(run.due_at)}")
         line = f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
         yield fitted(line)
-        if run.result is not None:
+        if run.is_skipped:
+            yield f"    skipped: event {run.result['newest']} has a newer version of what it is about"
+        elif run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
         if run.unreadable:
             yield f"    {clean(run.unreadable)}"

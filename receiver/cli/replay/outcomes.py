@@ -85,6 +85,8 @@ def _line(outcome: ReplayResultModel) -> str:
         line += f"; repeated: {clean(', '.join(outcome.forgotten))}"
     if outcome.left and outcome.became is not ReplayOutcome.RUNNING:
         line += f"; running and left alone: {clean(', '.join(outcome.left))}"
+    if outcome.skipped_by:
+        line += f"; older than what was done, so it will be skipped by {clean(', '.join(outcome.skipped_by))}"
     kept = [run for run in outcome.done if run.handler not in outcome.handlers]
     if kept and outcome.became is ReplayOutcome.REPLAYED:
         line += f"; done and left alone: {_told(kept)}"

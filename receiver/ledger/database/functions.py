@@ -141,6 +141,61 @@ BEGIN
     END IF;
 END $body$"""
 
+# Waits for other runs of the entity for so many milliseconds, and puts the transaction's own limit back. Gives no event
+# where a newer version was done.
+_RAISE = """
+WITH bounded AS MATERIALIZED (
+    SELECT current_setting('lock_timeout') AS usual, set_config('lock_timeout', {patience}, true)
+), raised AS (
+    INSERT INTO hookonce.entities AS known (source, entity, account, handler, version, event)
+    SELECT {values} FROM bounded
+    ON CONFLICT (source, entity, account, handler)
+    DO UPDATE SET version = excluded.version, event = excluded.event, raised_at = excluded.raised_at
+    WHERE (known.version, known.event) <= (excluded.version, excluded.event)
+    RETURNING known.event
+)
+SELECT raised.event, set_config('lock_timeout', bounded.usual, true) {into} FROM bounded LEFT JOIN raised ON true
+"""
+RAISE = _RAISE.format(
+    patience="%(patience)s::text",
+    values="%(source)s::text, %(entity)s::text, %(account)s::text, %(handler)s::text, %(version)s::bigint, "
+    "%(event)s::bigint",
+    into="",
+)
+_RAISE_WITHIN = _RAISE.format(
+    patience="patience",
+    values="e.source, of_entity, e.account, of_handler, of_version, of_event",
+    into="INTO newest, usual",
+)
+
+# Only of a run that is under way; source and account are its event's. Returns the event of the newest version. Without
+# an entity the event is counted as one that has none.
+_RAISE_ENTITY = f"""
+CREATE OR REPLACE FUNCTION hookonce.raise_entity(of_event bigint, of_handler text, of_entity text, of_version bigint,
+                                                 patience text) RETURNS bigint
+{_HEAD} AS $body$
+DECLARE e record; newest bigint; usual text;
+BEGIN
+    SELECT source, coalesce(account, '') AS account INTO e FROM hookonce.events WHERE id = of_event
+        AND EXISTS (SELECT FROM hookonce.queue q
+                    WHERE q.event = of_event AND q.handler = of_handler AND q.token IS NOT NULL);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no such run is under way' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF of_entity IS NULL THEN
+        INSERT INTO hookonce.activity (minutes, at, source, what, count)
+        VALUES (0, 'epoch', of_handler, 'unguarded', 1), (1, date_trunc('minute', now()), of_handler, 'unguarded', 1)
+        ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count;
+        RETURN NULL;
+    END IF;
+    {_RAISE_WITHIN.strip()};
+    IF newest IS NULL THEN
+        SELECT event INTO newest FROM hookonce.entities n
+        WHERE n.source = e.source AND n.entity = of_entity AND n.account = e.account AND n.handler = of_handler;
+    END IF;
+    RETURN newest;
+END $body$"""  # noqa: S608  constants
+
 
 class Function(NamedTuple):
     """A function by its signature, and the statement that makes it."""
@@ -153,6 +208,11 @@ MAKE_PARTITION = Function("hookonce.make_partition(date)", _MAKE_PARTITION.strip
 DROP_PARTITION = Function("hookonce.drop_partition(date)", _DROP_PARTITION.strip())
 MARK_RUN = Function("hookonce.mark_run(bigint, smallint, uuid, bigint)", _MARK_RUN.strip())
 END_RUNS = Function(f"hookonce.end_runs({', '.join(_GIVEN.values())})", _END_RUNS.strip())
+RAISE_ENTITY = Function("hookonce.raise_entity(bigint, text, text, bigint, text)", _RAISE_ENTITY.strip())
+CALL_RAISE = """
+SELECT hookonce.raise_entity(%(event)s::bigint, %(handler)s::text, %(entity)s::text, %(version)s::bigint,
+                             %(patience)s::text)
+"""
 CALL_MARK = "SELECT hookonce.mark_run(%(event)s::bigint, %(n)s::smallint, %(token)s::uuid, %(lock)s::bigint)"
 CALL_END = f"SELECT hookonce.end_runs({', '.join(f'%({name})s::{kind}' for name, kind in _GIVEN.items())})"
 _ARE_NEEDED = f"""

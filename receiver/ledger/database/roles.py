@@ -70,6 +70,7 @@ RIGHTS: Mapping[str, Rights] = {
     "releases": Rights("r", "ra", "r"),
     "run_logs": Rights("r", "rawd", "rawd"),
     "steps": Rights("r", "rawd", "rwd"),
+    "entities": Rights("", "rawd", "rd"),
     "event_states": Rights("r", "r", "r"),
     "run_states": Rights("r", "r", "r"),
     # What people do
@@ -108,6 +109,7 @@ FUNCTIONS: Mapping[Function, frozenset[Task]] = {
     functions.DROP_PARTITION: frozenset({Task.WORKER, Task.DESK}),
     functions.MARK_RUN: frozenset({Task.DJANGO}),
     functions.END_RUNS: frozenset({Task.DJANGO}),
+    functions.RAISE_ENTITY: frozenset({Task.DJANGO}),
 }
 """Who needs which function."""
 

@@ -297,6 +297,19 @@ CREATE TABLE hookonce.steps (
 );
 CREATE INDEX steps_stopped ON hookonce.steps (event) WHERE state = 'failed_final';
 
+-- The newest version of each entity that a handler has done (`receiver.ledger.entities`); '' is no account. No index
+-- knows of a column that is raised.
+CREATE TABLE hookonce.entities (
+    source text COLLATE "C" NOT NULL,
+    entity text COLLATE "C" NOT NULL,
+    account text COLLATE "C" NOT NULL,
+    handler text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    event bigint NOT NULL,
+    raised_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (source, entity, account, handler)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+
 -- States
 
 CREATE VIEW hookonce.event_states AS

@@ -67,6 +67,7 @@ _ERASE = (
     "DELETE FROM hookonce.failures WHERE event = ANY(%s)",
     "DELETE FROM hookonce.run_logs WHERE event = ANY(%s)",
     "UPDATE hookonce.runs SET result = NULL, sealed_result = NULL, key_id = NULL WHERE event = ANY(%s)",
+    "DELETE FROM hookonce.entities WHERE event = ANY(%s)",
     "UPDATE hookonce.steps SET result = NULL, note = NULL, key_id = NULL WHERE event = ANY(%s)",
     DISCARD,
 )

@@ -99,6 +99,14 @@ DELETE FROM hookonce.{table} WHERE id IN (
 """
 _EXPIRED = "SELECT count(*) FROM hookonce.{table} WHERE {column} < %s"
 
+# Without news for as long as events are kept.
+_FORGET_ENTITIES = """
+DELETE FROM hookonce.entities WHERE ctid = ANY (ARRAY(
+    SELECT e.ctid FROM hookonce.entities e
+    LEFT JOIN unnest(%(sources)s::text[], %(befores)s::timestamptz[]) AS h (source, before) USING (source)
+    WHERE e.raised_at < coalesce(h.before, %(before)s) LIMIT %(step)s FOR UPDATE OF e SKIP LOCKED))
+"""
+
 
 NOT_TAKEN_FOR = timedelta(minutes=30)
 """After which a body goes that a source does not keep and no handler took: in a deploy it may be taken until then."""
@@ -244,6 +252,8 @@ class RetentionPass:
             is_for_ever = is_for_ever and all(never for _, _, never in rows)
             self.begin = last if is_for_ever else self.begin
             yield Step(last - first + 1, end - first)
+        while not self.dry_run and connection.execute(_FORGET_ENTITIES, asked).rowcount:
+            yield Step(1, 1)
 
     def _expire(
         self, connection: psycopg.Connection, table: str, column: str, before: datetime

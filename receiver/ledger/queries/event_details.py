@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
 from hookonce.receiver.ledger.reasons import PARKED_RUN, WAITS_FOR, WaitsFor
-from hookonce.receiver.ledger.results import AttemptLog, opened, opened_log, shallow
+from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_log, shallow
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import StepRow
 
@@ -53,6 +53,11 @@ class RunRow:
         if self.waits_for is not None:
             object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
         object.__setattr__(self, "result", shallow(self.result))
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether its handler was not called, since it had done a newer version of the entity."""
+        return is_skip(self.result)
 
 
 @dataclass(frozen=True, slots=True)

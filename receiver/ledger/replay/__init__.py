@@ -5,4 +5,5 @@
 - `bulk_steps`: takes such a replay further
 - `bulk_progress`: what became of its events
 - `rereading`: what is stored of unreadable events, and their end once they are read
+- `transfer`: stored events taken into another ledger
 """

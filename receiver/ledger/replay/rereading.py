@@ -19,7 +19,8 @@ from hookonce.receiver.ledger.stats import activity, event_counts
 from hookonce.receiver.ledger.store import Key
 
 _STORED: Final = """
-SELECT e.received_at, b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint, b.is_element
+SELECT e.received_at, e.provider, e.type, e.account,
+       b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint, b.is_element
 FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE e.id = %s
 """
 
@@ -42,21 +43,27 @@ SELECT event, '', cycle + 1, '{RunStatus.DONE}', 0, now(), %(result)s FROM burie
 
 @dataclass(frozen=True, slots=True)
 class UnreadDelivery:
-    """An unreadable event as the ledger keeps it: its source, when it came, and its body, opened."""
+    """An event as the ledger keeps it to be read anew, with its body, opened."""
 
     source: str
     received_at: datetime
+    provider: str
+    type: str
+    account: str | None
     body: Body
 
 
 def find(connection: psycopg.Connection, event: int, keyring: Keyring) -> UnreadDelivery | None:
-    """Return what is stored of an unreadable event; None where its body is gone, or can't be decrypted here."""
+    """Return what is stored of an event; None where its body is gone, or can't be decrypted here."""
     row = connection.execute(_STORED, [event]).fetchone()
     if row is None:
         return None
-    stored = StoredBody(*row[1:])
+    received_at, provider, kind, account, *columns = row
+    stored = StoredBody(*columns)
     body = decrypt_body(keyring, stored)
-    return None if body is None or body.unreadable else UnreadDelivery(stored.source, row[0], body)
+    if body is None or body.unreadable:
+        return None
+    return UnreadDelivery(stored.source, received_at, provider, kind, account, body)
 
 
 def end_as_read(connection: psycopg.Connection, event: int, keys: Sequence[Key]) -> None:

@@ -16,6 +16,8 @@ is counted by, `what` the kind, and after a dot its detail:
     key.<outcome>           a request under a key, by operation (`receiver.idempotency.counted`)
     ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these, and
     attempts, retries       how many attempts it had, and how many of them came after the first
+    stale                   a run that was skipped, by handler, since a newer version was done; counted there, too
+    unguarded               an event without a version that can be read, by the handler with `stale=` that took it
 
 How many rows there may be depends on the configuration and the code, never on what strangers send.
 """
@@ -23,7 +25,7 @@ How many rows there may be depends on the configuration and the code, never on w
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -44,6 +46,8 @@ class Kind(StrEnum):
     ENDED = "ended"
     ATTEMPTS = "attempts"
     RETRIES = "retries"
+    STALE = "stale"
+    UNGUARDED = "unguarded"
 
 
 class Tally(NamedTuple):
@@ -78,7 +82,7 @@ WHERE minutes = 0 AND split_part(what, '.', 1) = ANY(%s) ORDER BY source, what
 """
 
 
-def add(connection: psycopg.Connection, counts: Mapping[Tally, int]) -> None:
+def add(connection: psycopg.Connection | psycopg.Cursor[Any], counts: Mapping[Tally, int]) -> None:
     """Add to the counts of this minute, and to those since ever; one statement."""
     labels = list(counts)
     connection.execute(
