@@ -22,6 +22,7 @@ AWAY = 4
 """Seconds without a server: PgBouncer then answers that its login has failed, for `server_login_retry`."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 def test_worker_that_is_started_while_a_pooler_has_no_server_waits_for_it(
     data_directory, redis_url, tmp_path
