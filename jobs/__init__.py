@@ -7,6 +7,7 @@
 - `order`: the newest wins: what becomes of an event that is older than what was done
 - `commands`: the handlers of commands, and the pydantic models that they name
 - `worker`: the RQ worker, and the one job it takes
+- `mirror`: what RQ's tools show of a worker
 - `claimer`: what one process claims, and looks after
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
 - `buffer`: the runs that it has claimed and not started yet

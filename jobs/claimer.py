@@ -27,6 +27,7 @@ from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.plan import Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
+from hookonce.jobs.report import AnySlot
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool as Connections
@@ -35,7 +36,6 @@ from hookonce.receiver.ledger.database import connections, engines, flushing
 from hookonce.receiver.ledger.runs import (
     breakers,
     claims,
-    clock,
     due_cursor,
     ignored,
     leases,
@@ -45,7 +45,6 @@ from hookonce.receiver.ledger.runs import (
 )
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
-from hookonce.receiver.ledger.runs.clock import ClockWatch
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
@@ -81,8 +80,6 @@ WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 RATE_CHANGE_INTERVAL = timedelta(seconds=1)
 """How often it goes on with what another rate has put off, while anything is left of that."""
-CLOCK_INTERVAL = timedelta(seconds=1)
-"""How often it looks whether the database's clock was set back."""
 
 
 class Claimer:
@@ -102,7 +99,7 @@ class Claimer:
         hash_ids(hashed=settings.log_ids == "hash")
         self.registry = registry
         self.buffer = Buffer()
-        self._settings = settings
+        self.settings = settings
         self._engine = engines.engine(
             settings.database_url,
             name="hookonce worker",
@@ -129,6 +126,9 @@ class Claimer:
             Sealing(settings.keyring, mask_secrets(settings.secrets()), release(settings.release)),
             listener_of(settings),
         )
+        self.tally = self._shared.tally
+        self.all_slots: Sequence[AnySlot] = ()
+        """Where its attempts are made."""
         self._transactions = transactions
         self.executor = self._new_executor()
         """On whose connection it claims."""
@@ -141,8 +141,7 @@ class Claimer:
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         self._claimed_at = 0.0
         self._full_looks = Paced(due_cursor.FULL_LOOK_INTERVAL, time.monotonic)
-        self._suspects_at = self._rates_at = self._clock_at = time.monotonic()
-        self._clock = ClockWatch()
+        self._suspects_at = self._rates_at = time.monotonic()
         self._rate_changes = RateChanges()
 
     def _new_executor(self) -> Executor:
@@ -339,9 +338,6 @@ class Claimer:
 
     def _look_around(self) -> None:
         """Look for what others have left behind, each at its time."""
-        if time.monotonic() > self._clock_at:
-            with self.tolerating("the database's clock was not looked at", level=logging.DEBUG):
-                self._tend_clock()
         if time.monotonic() > self._rates_at:
             self.tend_rates()
         if time.monotonic() > self._wake_at:
@@ -352,7 +348,6 @@ class Claimer:
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         requeued: Sequence[int] = ()
         with self.tolerating("recent ignored events were not looked at"):
-            self._tend_clock()
             rows, said = self.registry.rows(), self.registry.declarations()
             handlers.register_handlers(self.executor.idle_ledger, rows, said)
             issues.register_release(self.executor.idle_ledger, self._shared.sealing.release)
@@ -373,14 +368,6 @@ class Claimer:
         if not is_over:
             pause = RATE_CHANGE_INTERVAL
         self._rates_at = time.monotonic() + pause.total_seconds()
-
-    def _tend_clock(self) -> None:
-        """Begin anew what waits for a time that the database's clock was set back from."""
-        self._clock_at = time.monotonic() + CLOCK_INTERVAL.total_seconds()
-        if self._clock.look(self.executor.idle_ledger):
-            clock.begin_anew(self.executor.idle_ledger)
-            self._cursor.start_over()
-            self._rates_at = time.monotonic()
 
     # What a worker asks of it
 
@@ -412,7 +399,7 @@ class Claimer:
 
     def flush(self) -> None:
         """Send what has been traced."""
-        tracing.flush(self._settings)
+        tracing.flush(self.settings)
 
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""

@@ -1,11 +1,12 @@
 """What an RQ job does, whose name is in Redis; and what a worker is made of: its configuration and its handlers."""
 
+import logging
 from collections.abc import Sequence
 from functools import cache
 
 from hookonce.jobs import commands
 from hookonce.jobs.alerts import delivery
-from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.claimer import AWAY, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.slots.single_slot import SingleSlot
@@ -13,6 +14,9 @@ from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.replay.events import replay_dead_run
+
+log = logging.getLogger(__name__)
 
 
 def configured() -> tuple[Settings, Registry]:
@@ -49,6 +53,33 @@ def perform(ids: Sequence[int]) -> int:
     finally:
         claimer.finish()
         claimer.flush()
+
+
+def requeue(event: int, handler: str, cycle: int) -> int:
+    """Do the job of a dead run in a worker of RQ's own that forks for each."""
+    claimer = process_claimer()
+    try:
+        return on_requeued(claimer, event, handler, cycle)
+    finally:
+        claimer.finish()
+        claimer.flush()
+
+
+def on_requeued(claimer: Claimer, event: int, handler: str, cycle: int) -> int:
+    """Replay a dead run that `rq requeue` names, and run it; return the number of attempts made.
+
+    Only where `[receiver] rq_requeue` is true: whoever writes to Redis may do it.
+    """
+    if not claimer.settings.rq_requeue:
+        log.warning("event %d was requeued by RQ and is left as it is: [receiver] rq_requeue is false", event)
+        return 0
+    try:
+        with claimer.lent() as connection:
+            is_replayed = replay_dead_run(connection, event, handler, cycle, "rq")
+    except AWAY as error:
+        log.warning("event %d was requeued by RQ and not replayed: %s", event, type(error).__name__)
+        return 0
+    return claimer.run_due([event]) if is_replayed else 0
 
 
 def on_notification(claimer: Claimer, ids: Sequence[int]) -> int:

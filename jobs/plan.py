@@ -61,10 +61,6 @@ class Plan:
         """How many of what is leased may be under way at once, all having been decided."""
         return self._room.slots
 
-    def takers(self, source: str, provider: str, type: str) -> Sequence[str]:  # noqa: A002  the field's word
-        """Return the names of the handlers that take such an event."""
-        return [handler.name for handler in self._handlers.matching(source, provider, type)]
-
     def __call__(self, rows: Sequence[QueuedRun], paused: ClaimContext) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
         planned = [self._decided(run, paused) for row in rows for run in self._runs(row)]

@@ -34,6 +34,7 @@ class AnySlot(Protocol):
     """A slot as it is reported; `is_lost`: by a handler that no time limit could end."""
 
     under_way: Attempt | None
+    worked: float
     is_lost: bool
     executor: Executor
 

@@ -242,7 +242,7 @@ LIBRARIES = {
         "receiver.remote.pull",
         "jobs.commands",
     ),
-    "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
+    "redis": ("receiver.redis", "jobs.worker", "jobs.mirror", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",
         "receiver.dev",
@@ -252,7 +252,7 @@ LIBRARIES = {
         "jobs.alerts.delivery",
     ),
     "rich": ("receiver.cli",),
-    "rq": ("receiver.redis", "jobs.worker"),
+    "rq": ("receiver.redis", "jobs.worker", "jobs.mirror"),
     "starlette": ("hookonce.fastapi",),
     "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),

@@ -13,7 +13,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.maintenance import steady_clock
 from hookonce.receiver.ledger.runs import breakers
-from hookonce.receiver.ledger.stats import backlog, issues, retries, source_activity
+from hookonce.receiver.ledger.stats import backlog, issues, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
 from hookonce.receiver.ledger.stats.source_activity import words_for_mostly_conflicts
 
@@ -156,7 +156,7 @@ def _retried(connection: psycopg.Connection, longest: timedelta) -> Condition:
             f"{format_duration(longest)}; see why with "
             f"`hookonce events list --status waiting --source {source}`"
         )
-        for source, each in retries.by_source(connection, longest).items()
+        for source, each in backlog.retries_by_source(connection, longest).items()
         if each.number and source != ALERTS_SOURCE
     }
 

@@ -233,6 +233,7 @@ class Executor:
         run, (ending,) = attempt.run, attempt.results
         if (listener := self.shared.listener) is not None:
             listener.ended(run, ending)
+        self.shared.tally.add(ending.status)
         if log.isEnabledFor(logging.INFO):
             log.info("run", extra={**endings.names_of(run), "status": ending.status})
 
@@ -242,6 +243,7 @@ class Executor:
         """Log and trace so many events of a batch that ended alike; where it failed, nobody is charged."""
         if (listener := self.shared.listener) is not None:
             listener.ended_batch(status, has_failed=error is not None)
+        self.shared.tally.add(status, events)
         fields: dict[str, object] = {"handler": attempt.handler.name, "events": events, "status": status}
         if len(sources := {run.event.source for run in attempt.runs}) == 1:
             fields |= {"source": sources.pop()}

@@ -259,7 +259,8 @@ def _fail_batch(host: Host, attempt: Attempt, batch: ClaimedBatch, error: BaseEx
     ended = [
         (run, *outcome.verdicts[run.event.id]) for run in attempt.runs if run.event.id in outcome.verdicts
     ]
-    for run, ending, _ in ended if log.isEnabledFor(logging.INFO) else ():
+    for run, ending, _ in ended:
+        host.shared.tally.add(ending.status)
         log.info("run", extra={**endings.names_of(run), "status": ending.status})
     left = len(attempt.runs) - len(ended)
     status = RunStatus.WAITING if left else RunStatus.DEAD

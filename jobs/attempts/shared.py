@@ -1,5 +1,7 @@
 """What the attempts of one process share, whichever thread makes them."""
 
+import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +15,20 @@ from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.idempotency.postgresql import Connections
+from hookonce.receiver.ledger.states import RunStatus
+
+
+class Tally:
+    """How many runs have ended in one process, by how; for all its threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.counts: Counter[RunStatus] = Counter()
+
+    def add(self, status: RunStatus, runs: int = 1) -> None:
+        """Count runs that have ended alike."""
+        with self._lock:
+            self.counts[status] += runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,7 @@ class Shared:
     sealing: Sealing = field(default_factory=Sealing)
     listener: Listener | None = None
     failure_rows: FailureRows = field(default_factory=FailureRows)
+    tally: Tally = field(default_factory=Tally)
     warned: set[str] = field(default_factory=set)
     """Handlers of which it was said already that their lists have another length than their batches."""
 

@@ -20,14 +20,14 @@ from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import lost_events, partitions, steady_clock
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import limit_gate, marks, parking
+from hookonce.receiver.ledger.runs.clock import SetBack
 from hookonce.receiver.ledger.runs.due_cursor import Paced
-from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts, issues
+from hookonce.receiver.ledger.stats import activity, event_counts, issues
 from hookonce.receiver.redis.client import Client
 
 log = logging.getLogger(__name__)
 
 UPKEEP_INTERVAL = timedelta(minutes=10)
-LOOK_INTERVAL = timedelta(minutes=1)
 COUNT_INTERVAL = timedelta(seconds=10)
 
 Task = Callable[[psycopg.Connection], object]
@@ -41,7 +41,8 @@ class MaintenanceTasks:
         self._looks = Paced(timedelta(0), time.monotonic)
         self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
         self._tasks: tuple[tuple[str, Task], ...] = (
-            ("the clock was not looked at", _at_most_every(steady_clock.look, LOOK_INTERVAL)),
+            ("what waits for a clock that was set back", SetBack().put_right),
+            ("the clock was not looked at", steady_clock.look),
             ("no partitions for the coming days", _at_most_every(_partition)),  # no right to make tables, say
             ("nothing has left the quarantine", _at_most_every(self._expire)),
             ("what is paused was not parked", self._park),
@@ -51,7 +52,6 @@ class MaintenanceTasks:
             ("marks of long ago are kept", _at_most_every(marks.forget)),
             ("bulk replays must wait", partial(bulk_steps.advance, reread=Rereader(settings))),
             ("bulk replays are not looked after", bulk_progress.look),
-            ("what was pruned before is not counted", _once(event_accounts.begin)),
             ("activity was not counted", activity.fill),
             ("trouble was not looked for", AlertWatcher(settings, client).evaluate),
             ("events were not counted", self._count),
@@ -87,19 +87,6 @@ class MaintenanceTasks:
 def _partition(connection: psycopg.Connection) -> None:
     for name in partitions.create_partitions(connection):
         log.info("made partition %s", name)
-
-
-def _once(task: Task) -> Task:
-    """Have a task done until it has been done once."""
-    is_done = False
-
-    def turn(connection: psycopg.Connection) -> None:
-        nonlocal is_done
-        if not is_done:
-            task(connection)
-            is_done = True
-
-    return turn
 
 
 def _at_most_every(task: Task, interval: timedelta = UPKEEP_INTERVAL) -> Task:

@@ -71,6 +71,7 @@ class Pool(Claimer):
         self.executor.tell_failure = self._failure_calls.put
         self._lost = LostSlots(self._slots, self._batches, self._wake.set)
         all_slots: list[Slot] = [*self._slots, *([self._batches] if self._batches else [])]
+        self.all_slots = all_slots
         limits = [(each, self._limited(each.executor)) for each in all_slots]
         self._watchdog = Watchdog(
             [*limits, (None, self._limited(self._failure_calls.executor))], self._lost.lose

@@ -35,6 +35,7 @@ class SingleSlot(Claimer):
     ) -> None:
         super().__init__(settings, registry, transactions)
         self.slot = Slot(self.executor, registry, self)
+        self.all_slots = [self.slot]
         self._batches = Batches(self.slot, self)
         self._quick_first = False
 

@@ -42,6 +42,8 @@ class Slot:
         """The attempt that goes on."""
         self.following: ClaimedRun | None = None
         """The run that it has taken to go on with after the one that is under way."""
+        self.worked = 0.0
+        """Seconds of the attempts that it has made."""
         self.is_lost = False
         """Whether its handler has gone on in spite of its time limit."""
         self.has_freed_limit = False
@@ -89,8 +91,9 @@ class Slot:
         attempt = self.begin(claimed)
         handler = attempt.handler
         self.executor.attempt(attempt, self._take_next)
+        self.worked += (took := attempt.took()).total_seconds()
         if attempt.batch is None:
-            self._registry.note(handler.name, attempt.took())
+            self._registry.note(handler.name, took)
         self.claimed = None
         self.has_freed_limit |= handler.limit is not None and handler.limit.concurrency is not None
 

@@ -61,6 +61,7 @@ class Settings:
     keep_audit: timedelta = timedelta(days=365)
     auto_prune: bool = True
     shared_flushes: bool = True
+    rq_requeue: bool = False
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
     trusted_proxies: tuple[Network, ...] = ()
@@ -140,6 +141,10 @@ class _ReceiverTable(BaseModel):
     shared_flushes: bool = Field(
         default=True, description="quick runs share a flush of the disk; else each waits for its own"
     )
+    rq_requeue: bool = Field(
+        default=False,
+        description="`rq requeue` replays a dead run; then whoever can write to Redis can replay what is dead",
+    )
     concurrency: int = Field(
         default=1,
         ge=1,
@@ -209,6 +214,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keep_audit=table.keep_audit,
         auto_prune=table.auto_prune,
         shared_flushes=table.shared_flushes,
+        rq_requeue=table.rq_requeue,
         keyring=keyring,
         admin_token=token,
         trusted_proxies=proxies,

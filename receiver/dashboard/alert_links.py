@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from flask import url_for
 
-from hookonce.receiver.desk.history import Alert as ShownAlert
+from hookonce.receiver.desk.stats import Alert as ShownAlert
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.states import EventStatus
 

@@ -9,12 +9,13 @@
 - `issues`: failures of one handler at one place, and what a person has said of them
 - `diffs`, `body_diff`: what is other in a body than in that of another event
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
+- `stats`: the numbers of the inbox at a glance, and what workers are at
 - `replays`, `steps`: running events again, and what a person decides about steps and newest versions
 - `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
 - `rejected`: what was refused, and another chance for it
 - `sources`: who sends, test events, and the secrets that senders handed out
-- `pauses`, `workers`: handlers, what is paused, and what workers are at
-- `history`, `maintenance`: the audit, alerts, numbers, retention
+- `pauses`: handlers, and what is paused
+- `history`, `maintenance`: the audit, alerts, retention
 - `words`: what statuses, reasons and terms mean
 """

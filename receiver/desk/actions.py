@@ -14,9 +14,9 @@ from hookonce.receiver.desk import (
     replays,
     searches,
     sources,
+    stats,
     steps,
     words,
-    workers,
 )
 from hookonce.receiver.desk.registry import ACTIONS
 

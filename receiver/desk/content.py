@@ -5,8 +5,6 @@ code, file and line. What is handed out is redacted and masked by the rules of n
 noted in the audit once an hour for each subject.
 """
 
-import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -15,7 +13,7 @@ from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.desk.models import MAX_ID
-from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.registry import Desk, is_handed_out
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
@@ -36,19 +34,14 @@ from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.dead_letters import Death
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.results import AttemptLog
-from hookonce.receiver.ledger.stats import batch_figures, issues
+from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.steps import StepRow
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.proofs import shown_body, shown_headers, shown_url
+from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.source import Source
 
 WITHHELD: Final = "it is content, which the scope `bodies` shows"
-ACTION: Final = "look"
-"""The action's name in the audit for content that was handed out."""
-_NOTED_FOR: Final = 3600.0
-_MOST_NOTED: Final = 10_000
-_PLACE: Final = re.compile(r" \([^()\s]+\.pyx?:\d+\)\Z")
-_noted: dict[tuple[str, ...], float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +49,6 @@ class ShownEvent(Detail):
     """An event as it may be shown; `prove` verifies its delivery again."""
 
     prove: Callable[[], Proof | None] = lambda: None
-
-
-def is_handed_out(desk: Desk, subject: str) -> bool:
-    """Return whether content of `subject` leaves, and note in the audit that it does."""
-    if not desk.allows(Scope.BODIES):
-        return False
-    key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
-    if desk.token is not None and now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
-        audit_log.note(desk.connection, desk.who, ACTION, subject)
-        _noted.pop(key, None)
-        _noted[key] = now
-        if len(_noted) > _MOST_NOTED:
-            del _noted[next(iter(_noted))]
-    return True
 
 
 def event(desk: Desk, number: int, *, as_it_goes_on: bool = False) -> ShownEvent | None:
@@ -182,25 +161,10 @@ def pulled(desk: Desk, stored: StoredBody, provider: str) -> tuple[Body, bool] |
     return shown, shown.body != bytes(body.body)
 
 
-def batches(desk: Desk) -> dict[str, batch_figures.BatchFigures]:
-    """Return what became of the batches of handlers."""
-    found = batch_figures.figures(desk.connection)
-    if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
-        return found
-    return {name: each._replace(error=each.error and brief(each.error)) for name, each in found.items()}
-
-
 def filter_of(desk: Desk, told: Mapping[str, Any]) -> dict[str, Any]:
     """Return a filter as it is told of an act: what errors were to say is content."""
     is_told = "error" not in told or desk.allows(Scope.BODIES)
     return dict(told) if is_told else {**told, "error": WITHHELD}
-
-
-def brief(error: str) -> str:
-    """Return the class of an error, and where it was raised, without what it says."""
-    place = _PLACE.search(error)
-    name = re.split(r":\s|\n", error, maxsplit=1)[0]
-    return name if place is None or place[0] in name else name + place[0]
 
 
 def sender(desk: Desk, source: str, provider: str) -> tuple[Source | None, Provider | None]:

@@ -9,6 +9,7 @@ from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.stats import Alert
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.access import audit_log
@@ -45,17 +46,6 @@ class AlertsQuery(Paged):
     """Which alerts."""
 
     state: Literal["open", "all"] = Field("all", description="`open`: what is wrong now")
-
-
-class Alert(ResponseModel):
-    """One trouble; `subject` is a source, a handler, an issue or a server, empty for the inbox as a whole."""
-
-    id: Identifier
-    kind: Ours
-    subject: Ours
-    detail: str
-    since: datetime
-    ended_at: datetime | None
 
 
 class AlertPage(Page[Alert]):

@@ -1,14 +1,11 @@
 """Numbers, retention, erasure, the dedup window, and who is asking."""
 
-from collections import Counter
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
-from hookonce.receiver.desk.history import Alert
 from hookonce.receiver.desk.models import (
     Cursor,
     Identifier,
@@ -16,106 +13,25 @@ from hookonce.receiver.desk.models import (
     Reference,
     RequestModel,
     ResponseModel,
-    shown,
 )
-from hookonce.receiver.desk.pauses import HandlerBatches, HandlerBreaker, Pause
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.desk.searches import Contents
-from hookonce.receiver.desk.workers import LongTransaction, long_transactions
-from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import erasure, steady_clock
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, event_accounts, totals, worker_slots
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
-from hookonce.receiver.redis.work_queue import WorkQueue
 
 ERASURE_BUDGET = timedelta(seconds=5)
 """How long one step of an erasure looks."""
 MAX_TRIES = 10
 """How often a day in use is tried."""
-
-
-class StatusCount(ResponseModel):
-    """Events of a source in a status."""
-
-    source: Ours
-    status: Ours
-    count: int
-
-
-class RejectionCount(ResponseModel):
-    """Deliveries rejected, all time; `source` is empty where none has the name."""
-
-    source: Ours
-    reason: Ours
-    count: int
-
-
-class SecretUse(ResponseModel):
-    """How often a secret verified a delivery, by its place in the configuration, from 1."""
-
-    source: Ours
-    slot: int
-    count: int
-    last_used: datetime | None
-
-
-class SlotUse(ResponseModel):
-    """A worker process with several slots, as it last reported."""
-
-    name: Ours
-    slots: int
-    busy: int
-    lost: int
-    seconds_ago: int
-
-
-class BatchFigures(HandlerBatches):
-    """What became of the batches of a handler."""
-
-    handler: Ours
-
-
-class BreakerState(HandlerBreaker):
-    """Failures in a row of a handler."""
-
-    handler: Ours
-
-
-class Stats(ResponseModel):
-    """The numbers of the inbox, as of one moment."""
-
-    account: dict[Ours, int] = Field(
-        description="what became of all that was `accepted`, in numbers that add up; `replayed` is said apart"
-    )
-    events: list[StatusCount]
-    dead: int
-    held: int
-    oldest_due_seconds: float
-    conflicts: int = Field(description="other bodies under ids that senders had used")
-    keys_reused: int = Field(description="other commands under keys that clients had used")
-    rejected: list[RejectionCount]
-    secrets: list[SecretUse]
-    alerts: list[Alert]
-    workers: list[SlotUse]
-    suspects: dict[Ours, int]
-    long_transactions: list[LongTransaction]
-    waiting_for_limit: dict[Ours, int]
-    rate_delay_seconds: dict[Ours, float]
-    breakers: list[BreakerState]
-    batches: list[BatchFigures]
-    paused: list[Pause]
-    notifications_pending: int | None = Field(description="null while Redis does not answer")
 
 
 class PruneRequest(RequestModel):
@@ -152,62 +68,6 @@ class TokenModel(ResponseModel):
     scopes: list[Scope]
     created_at: datetime
     expires_at: datetime | None
-
-
-@action(scope=Scope.READ)
-def get_stats(desk: Desk) -> Stats:
-    """Count events by source and status, and rejected deliveries by reason; say what waits."""
-    with desk.connection.transaction():  # so that what adds up in the ledger adds up here
-        desk.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        return Stats(**_numbers(desk), notifications_pending=_pending(desk.settings.redis_url))
-
-
-def _numbers(desk: Desk) -> dict[str, Any]:
-    connection = desk.connection
-    events = totals.events_by_status(connection)
-    gone = event_accounts.gone(connection).values()
-    by_status = Counter[str]()
-    for _, status, n in events:
-        by_status[status] += n
-    account = {**by_status, "pruned": sum(g.pruned for g in gone)}
-    replayed = sum(g.replayed.total() for g in gone)
-    return {
-        "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
-        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
-        "dead": by_status[EventStatus.DEAD],
-        "held": by_status[EventStatus.HELD],
-        "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
-        **dict(zip(("conflicts", "keys_reused"), totals.conflicts(connection), strict=True)),
-        "rejected": [
-            {"source": source, "reason": reason, "count": n}
-            for source, reason, n in totals.rejections(connection)
-        ],
-        "secrets": [
-            {"source": source, "slot": slot, "count": n, "last_used": last}
-            for source, slots in totals.secrets(connection).items()
-            for slot, (n, last) in slots.items()
-        ],
-        "alerts": shown(Alert, alerts.open_alerts(connection)),
-        "workers": [
-            {
-                **each._asdict(),
-                "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
-            }
-            for each in worker_slots.workers(connection)
-        ],
-        "suspects": worker_slots.suspects(connection),
-        "long_transactions": long_transactions(desk),
-        "waiting_for_limit": limit_gate.waiting(connection),
-        "rate_delay_seconds": {
-            handler: round(delay.total_seconds(), 1)
-            for handler, delay in limit_gate.delays(connection).items()
-        },
-        "breakers": shown(BreakerState, breakers.breakers(connection)),
-        "batches": [
-            {"handler": handler, **each._asdict()} for handler, each in content.batches(desk).items()
-        ],
-        "paused": shown(Pause, pauses.paused(connection)),
-    }
 
 
 @action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
@@ -317,11 +177,3 @@ def get_token(desk: Desk) -> TokenModel:
     if token is None:
         raise NotFound("no token came with this: it is asked of the ledger itself")
     return TokenModel.model_validate(token, from_attributes=True)
-
-
-def _pending(url: str) -> int | None:
-    try:
-        with connect(url) as client:
-            return WorkQueue(client).pending()
-    except (RedisUnavailable, ValueError):
-        return None

@@ -2,17 +2,24 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.sources import list_sources
-from hookonce.receiver.desk.workers import LongTransaction, long_transactions
+from hookonce.receiver.desk.stats import (
+    HandlerBatches,
+    HandlerBreaker,
+    Kind,
+    LongTransaction,
+    Pause,
+    batches,
+    long_transactions,
+)
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
@@ -22,17 +29,6 @@ from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import worker_slots
 
 
-def _kind(value: str) -> str:
-    if value not in PAUSES:
-        raise ValueError(f"expected one of {', '.join(PAUSES)}")
-    return value
-
-
-Kind = Annotated[
-    Ours, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
-]
-
-
 class PausePath(RequestModel):
     """What is paused, by its kind and its name."""
 
@@ -40,35 +36,10 @@ class PausePath(RequestModel):
     name: Text
 
 
-class Pause(ResponseModel):
-    """A pause: deliveries are taken in all the same, runs wait."""
-
-    kind: Kind
-    name: Ours
-    by: Literal["person", "breaker"] = Field(
-        description="`breaker`: the handler's own, which ends it when a try succeeds; pause it, and the pause is yours"
-    )
-    since: datetime
-
-
 class Pauses(ResponseModel):
     """What is paused, by kind and name."""
 
     data: list[Pause]
-
-
-class HandlerBreaker(ResponseModel):
-    """Failures in a row by one error; open: the handler is paused for it, and tried from time to time."""
-
-    failures: int
-    error: str
-    is_open: bool
-    opened_at: datetime | None = Field(description="null while it is closed, as the rest")
-    try_at: datetime | None = Field(description="when the next event is tried")
-    waiting: int = Field(description=f"events that wait for it; {breakers.MAX_WAITING} at most")
-    oldest_waiting_seconds: float | None = Field(
-        description="how long ago the oldest of them came; null if none waits"
-    )
 
 
 class Limits(ResponseModel):
@@ -83,19 +54,6 @@ class Limits(ResponseModel):
     stale: Ours | None = Field(
         description="what becomes of events older than what was done: `skip` or `flag`"
     )
-
-
-class HandlerBatches(ResponseModel):
-    """What became of the batches of a handler that takes many events at once."""
-
-    batches: int = Field(description="that succeeded")
-    events: int = Field(description="in these")
-    halvings: int = Field(description="of batches that failed, or whose worker died")
-    size: int | None = Field(
-        description="of the smallest part that is to be tried by itself; null if there is none"
-    )
-    waiting: int = Field(description="parts that are to be tried by themselves")
-    error: str | None = Field(description="by which they failed")
 
 
 class HandlerPattern(ResponseModel):
@@ -160,7 +118,7 @@ def list_handlers(desk: Desk) -> Handlers:
     delays = limit_gate.delays(desk.connection)
     in_batches = {
         handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in content.batches(desk).items()
+        for handler, each in batches(desk).items()
     }
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(long_transactions(desk))}

@@ -9,15 +9,17 @@ refused, is said here once. No HTTP, no terminal.
 """
 
 import inspect
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import psycopg
 
 from hookonce.receiver.desk.models import RequestModel, ResponseModel
 from hookonce.receiver.desk.refusals import Forbidden
+from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
 if TYPE_CHECKING:  # a command that lists something starts in half the time without them
@@ -27,6 +29,11 @@ if TYPE_CHECKING:  # a command that lists something starts in half the time with
 A = TypeVar("A", bound="Answer")
 LOCK_TIMEOUT = timedelta(seconds=10)
 TIMEOUT = timedelta(minutes=5)
+LOOK: Final = "look"
+"""The action's name in the audit for content that was handed out."""
+_NOTED_FOR: Final = 3600.0
+_MOST_NOTED: Final = 10_000
+_noted: dict[tuple[str, ...], float] = {}
 
 
 @dataclass(slots=True)
@@ -56,6 +63,20 @@ class Desk:
         """Raise `Forbidden` unless who asks may do what needs a scope."""
         if self.token and scope and not self.token.allows(scope):
             raise Forbidden(f"the token '{self.token.name}' lacks the scope {scope}", scope)
+
+
+def is_handed_out(desk: Desk, subject: str) -> bool:
+    """Return whether content of `subject` leaves, and note in the audit that it does."""
+    if not desk.allows(Scope.BODIES):
+        return False
+    key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
+    if desk.token is not None and now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
+        audit_log.note(desk.connection, desk.who, LOOK, subject)
+        _noted.pop(key, None)
+        _noted[key] = now
+        if len(_noted) > _MOST_NOTED:
+            del _noted[next(iter(_noted))]
+    return True
 
 
 @dataclass(frozen=True, slots=True)

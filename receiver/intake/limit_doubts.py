@@ -14,7 +14,7 @@ import psycopg
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.stats.recent import has_received
+from hookonce.receiver.ledger.stats.backlog import has_received
 from hookonce.receiver.logs import limited
 from hookonce.receiver.source import Source
 

@@ -25,8 +25,6 @@ from hookonce.receiver.ledger.stats import (
     batch_figures,
     counters,
     event_accounts,
-    open_operations,
-    retries,
     run_durations,
     source_activity,
     totals,
@@ -147,7 +145,7 @@ def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iter
     yield from _tallies(connection, sources, handlers, fresh)
     yield from _operation(connection)
     yield from _open_operations(connection)
-    tried = [([source], each.oldest) for source, each in retries.by_source(connection).items()]
+    tried = [([source], each.oldest) for source, each in backlog.retries_by_source(connection).items()]
     yield _gauge(
         "hookonce_oldest_retry_seconds",
         "For how long an event has failed and been tried again",
@@ -280,7 +278,7 @@ def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
     """Sum up by operation: a scope names the tenant and the actor, too."""
     numbers: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
-    for each in open_operations.find(connection):
+    for each in backlog.open_operations(connection):
         name = operation_of(each.scope)
         numbers[name] += each.number
         oldest[name] = max(oldest[name], each.oldest)

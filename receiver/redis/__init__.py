@@ -2,6 +2,6 @@
 
 `client` makes a client of REDIS_URL and turns every error into one of ours, `bounded_socket` bounds each answer in
 time and size, `answers` in kind and number, `circuit_breaker` stops asking a Redis that fails, `dedup_window`
-remembers recent events, `rate_limits` counts what may come, `work_queue` notifies workers, `workers` counts them, and
-`sign_in_attempts` counts who guesses the dashboard's token.
+remembers recent events, `rate_limits` counts what may come, `work_queue` notifies workers, `pending` counts
+notifications, `workers` counts workers, and `sign_in_attempts` counts who guesses the dashboard's token.
 """

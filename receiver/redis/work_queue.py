@@ -14,11 +14,12 @@ import redis
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-from hookonce.receiver.redis.answers import MAX_COUNT, whole_number
 from hookonce.receiver.redis.client import RedisUnavailable, asking, disconnect_if_replica
+from hookonce.receiver.redis.pending import QUEUE, pending
 
-QUEUE = "hookonce"
 FUNCTION = "hookonce.jobs.drain.perform"
+REQUEUE = "hookonce.jobs.drain.requeue"
+"""The function of a job that shows a run (`jobs.mirror`): performed where `rq requeue` has put it into the queue."""
 MAX_IDS = 100
 JOB_TIMEOUT = timedelta(hours=2)
 
@@ -69,5 +70,4 @@ class WorkQueue:
 
     def pending(self) -> int:
         """Return how many notifications nobody has taken yet. Raises `RedisUnavailable`."""
-        with asking():
-            return whole_number(self._client.llen(self._queue.key), MAX_COUNT)
+        return pending(self._client)

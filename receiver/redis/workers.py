@@ -8,7 +8,8 @@ from rq.worker_registration import WORKERS_BY_QUEUE_KEY, get_keys
 
 from hookonce.receiver.redis.answers import whole_number
 from hookonce.receiver.redis.client import RedisUnavailable, asking, connect
-from hookonce.receiver.redis.work_queue import QUEUE, WorkQueue
+from hookonce.receiver.redis.pending import QUEUE
+from hookonce.receiver.redis.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

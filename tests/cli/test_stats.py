@@ -1,6 +1,8 @@
 """What `hookonce stats` says of workers, and of what holds handlers up."""
 
 import re
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
@@ -145,3 +147,14 @@ def test_pause_of_a_handler_that_is_called_by_escapes_moves_no_terminal(stats, l
     pauses.pause(ledger, "handler", "shop\x1b[2J", "ann")
 
     assert stats("paused")[0] == ["handler shop\\x1b[2J"]
+
+
+def test_stats_is_imported_without_what_receives_events():
+    heavy = "{'rq', 'requests', 'sqlalchemy', 'hookonce.receiver.intake.pipeline'}"
+    program = f"import sys, hookonce.receiver.cli.commands.stats; print({heavy} & sys.modules.keys())"
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed.strip() == "set()"

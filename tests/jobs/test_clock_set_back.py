@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from hookonce.jobs import claimer
 from hookonce.jobs.handlers import RetryLater
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.receiver.config.settings import load_settings
@@ -16,7 +15,6 @@ from hookonce.receiver.dev.embedded.postgres import Postgres
 from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import Claim, Key, State, Terms
 from hookonce.receiver.ledger.database import connections, migrate
-from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs import clock as clocks
@@ -25,6 +23,7 @@ from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.redis.client import connect
 from tests.support import claiming
 from tests.support.inbox import Inbox, effect, inbox
+from tests.support.rewording import reword
 from tests.support.waiting import until
 
 __all__ = ["inbox"]
@@ -128,9 +127,9 @@ def clocked(data_directory, redis_url):
         server.stop()
 
 
-def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked, monkeypatch):
-    monkeypatch.setattr(claimer, "CLOCK_INTERVAL", timedelta(0))
+def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked):
     inbox, clock = clocked
+    tasks = MaintenanceTasks(inbox.settings, connect(inbox.settings.redis_url))
 
     def fails_once(event, tx):
         if event.attempt == 1:
@@ -142,6 +141,7 @@ def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clock
     inbox.on(fails_once, pattern="retried", backoff=(one, one))
     names = [f"rated {n:02}" for n in range(63)]
     inbox.work()
+    tasks.turn(inbox.connection)
     clock.set(3)
     inbox.deliver(*names, type="rated")
     inbox.deliver("retried", type="retried")
@@ -149,8 +149,10 @@ def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clock
     inbox.deliver("received", type="rated")
     clock.set(0)
     inbox.deliver("after", type="rated")
+    inbox.drains[0].tend_rates()
 
-    work_until(inbox, [*names, "retried", "received", "after"])
+    expected = sorted([*names, "retried", "received", "after"])
+    until(lambda: (tasks.turn(inbox.connection), inbox.work(), inbox.effects())[-1], expected)
 
 
 def claimed(inbox):
@@ -169,11 +171,11 @@ def test_lease_of_a_worker_that_died_while_the_clock_was_ahead_ends_soon(inbox, 
     assert claimed(inbox)
     set_back(inbox, "claims", *columns)
 
-    assert clocks.begin_anew(inbox.connection) == 1
+    assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert timedelta(seconds=25) < left_until(inbox, "lease_until", "claims") <= LEASE
     assert left_until(inbox, "made_at", "claims") <= timedelta(0)
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
 
 
 def test_failure_of_an_attempt_that_began_before_waits_no_longer_than_its_pause(inbox):
@@ -186,10 +188,10 @@ def test_failure_of_an_attempt_that_began_before_waits_no_longer_than_its_pause(
     set_back(inbox, "failures", "failed_at")
     set_back(inbox, "queue", "due_at")
 
-    assert clocks.begin_anew(inbox.connection) == 1
+    assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert timedelta(seconds=30) < left_until(inbox, "due_at") <= timedelta(seconds=61)
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
 
 
 def test_event_that_was_put_off_while_the_clock_was_ahead_waits_as_long(inbox):
@@ -197,10 +199,10 @@ def test_event_that_was_put_off_while_the_clock_was_ahead_waits_as_long(inbox):
     set_back(inbox, "queue", "received_at", "due_at")
     inbox.connection.execute("UPDATE hookonce.queue SET due_at = due_at + interval '10 minutes'")
 
-    assert clocks.begin_anew(inbox.connection) == 1
+    assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert timedelta(minutes=9) < left_until(inbox, "due_at") <= timedelta(minutes=10)
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
 
 
 @pytest.mark.parametrize("waits", [None, "suspect"])
@@ -209,7 +211,7 @@ def test_run_that_was_to_be_run_at_once_while_the_clock_was_ahead_is(inbox, wait
     set_back(inbox, "queue", "due_at")
     inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = %s", [waits])
 
-    assert clocks.begin_anew(inbox.connection) == 1
+    assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert left_until(inbox, "due_at") <= timedelta(0)
 
@@ -223,7 +225,7 @@ def test_what_was_asked_for_is_left_alone(inbox):
     inbox.deliver("a")
     inbox.work()
 
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
     assert left_until(inbox, "due_at") > timedelta(hours=23)
 
 
@@ -236,10 +238,10 @@ def test_what_was_asked_for_while_the_clock_was_ahead_waits_no_longer(inbox):
         "UPDATE hookonce.queue SET schedule = 'put off@' || extract(epoch FROM now() + interval '3 hours')"
     )
 
-    assert clocks.begin_anew(inbox.connection) == 1
+    assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert timedelta(hours=23) < left_until(inbox, "due_at") < timedelta(hours=25)
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
 
 
 def test_running_attempt_keeps_its_lease(inbox):
@@ -247,23 +249,23 @@ def test_running_attempt_keeps_its_lease(inbox):
     inbox.deliver("a")
     assert claimed(inbox)
 
-    assert clocks.begin_anew(inbox.connection) == 0
+    assert clocks.SetBack().put_right(inbox.connection) == 0
 
 
-def test_worker_that_begins_after_the_clock_was_set_back_knows_by_what_was_announced(inbox):
-    inbox.on(effect)
-    register_handlers(inbox.connection, inbox.registry.rows())
-    assert not clocks.ClockWatch().look(inbox.connection)
-    set_back(inbox, "handler_attempts", "announced_at")
+def test_sweep_goes_through_a_queue_of_which_little_is_of_the_future(inbox, monkeypatch):
+    reword(monkeypatch, clocks, ("FETCH FIRST 2000 ROWS", "FETCH FIRST 2 ROWS"))
+    monkeypatch.setattr(clocks, "TURN", timedelta(0))
+    inbox.deliver(*"abcdef")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() + event * interval '1 minute'")
+    inbox.connection.execute(
+        "UPDATE hookonce.queue SET received_at = received_at + interval '3 hours', "
+        "due_at = due_at + interval '3 hours' WHERE event > (SELECT max(event) - 2 FROM hookonce.queue)"
+    )
+    notices = clocks.SetBack()
 
-    assert clocks.ClockWatch().look(inbox.connection)
+    counts = [notices.put_right(inbox.connection) for _ in range(4)]
 
-
-def test_clock_that_falls_behind_ours_by_much_was_set_back(inbox):
-    ours = iter([1000.0, 1000.0 + 3600, 1000.0 + 3630])
-    watch = clocks.ClockWatch(lambda: next(ours))
-
-    assert [watch.look(inbox.connection) for _ in range(3)] == [False, True, False]
+    assert counts == [0, 0, 2, 0]
 
 
 def test_clock_that_is_wrong_for_a_moment_has_nothing_forgotten(clocked):

@@ -1,16 +1,15 @@
 """Whatever Redis says to a worker, it runs events of the ledger and nothing else."""
 
+import json
 import signal
+import zlib
 
 import pytest
-import redis
-from rq.job import Job as AnyJob
-from rq.serializers import JSONSerializer
 from sqlalchemy import text
 
 from hookonce.jobs import stopping, worker
-from hookonce.jobs.worker import Job, NotOurs
-from hookonce.receiver.redis.work_queue import FUNCTION, JOB_TIMEOUT, MAX_IDS
+from hookonce.jobs.worker import NotOurs, read
+from hookonce.receiver.redis.work_queue import FUNCTION, MAX_IDS, REQUEUE
 from tests.support.hostile_redis import HostileRedis, honest
 
 IDS = {
@@ -42,30 +41,33 @@ def hostile(data_directory):
     server.close()
 
 
-def is_taken(client, ids):
-    """Whether a job that names these events is one of ours."""
-    made = AnyJob.create(
-        FUNCTION,
-        args=[ids],
-        connection=client,
-        serializer=JSONSerializer,
-        timeout=int(JOB_TIMEOUT.total_seconds()),
-    )
-    made.save()
+def job(function, *arguments):
+    return zlib.compress(json.dumps([function, None, list(arguments), {}]).encode())
+
+
+def test_job_names_events_that_can_be_and_not_too_many():
+    refused = [name for name, ids in IDS.items() if not is_refused(job(FUNCTION, ids))]
+
+    assert refused == []
+    assert read(job(FUNCTION, [1, 2**63 - 1])) == [1, 2**63 - 1]
+    assert read(job(FUNCTION, [])) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(0, "h", 1), (2**63, "h", 1), (1, None, 1), (1, "h", 0), (1, "h", 2**31), (1, "h"), (True, "h", 1)],
+)
+def test_requeued_job_names_a_run_that_can_be(arguments):
+    assert is_refused(job(REQUEUE, *arguments))
+    assert read(job(REQUEUE, 1, "h", 2)) == (1, "h", 2)
+
+
+def is_refused(data):
     try:
-        Job.fetch(made.id, connection=client, serializer=JSONSerializer)
+        read(data)
     except NotOurs:
-        return False
-    return True
-
-
-def test_job_names_events_that_can_be_and_not_too_many(redis_url):
-    with redis.Redis.from_url(redis_url) as client:
-        taken = [name for name, ids in IDS.items() if is_taken(client, ids)]
-
-        assert taken == []
-        assert is_taken(client, [1, 2**63 - 1])
-        assert is_taken(client, [])
+        return True
+    return False
 
 
 def saying(answer, *commands):

@@ -16,7 +16,7 @@ OTHERS = {
     "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/desk/events.py": {"done", "running"},
     "receiver/desk/steps.py": {"done"},
-    "receiver/desk/maintenance.py": {"dead", "held"},
+    "receiver/desk/stats.py": {"dead", "held"},
     "receiver/cli/event_listing.py": {"received"},
     "receiver/cli/commands/client_commands.py": {"received"},
     "receiver/cli/commands/held_up.py": {"waiting"},

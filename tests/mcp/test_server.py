@@ -9,7 +9,7 @@ import sys
 import pytest
 import requests
 
-from hookonce.receiver.desk.maintenance import get_stats
+from hookonce.receiver.desk.stats import get_stats
 from tests.mcp.conftest import Agent, connected, told
 from tests.support.ports import free_ports
 from tests.support.waiting import until

@@ -8,7 +8,7 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.ledger.maintenance import erasure
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.stats import activity, event_accounts
+from hookonce.receiver.ledger.stats import activity
 from tests.support.inbox import effect, inbox
 from tests.support.outcomes import put_into_state
 
@@ -109,13 +109,3 @@ def test_families_are_there_before_anything_came(inbox):
 
     names = ("events_accepted", "events_done", "events_replayed", "secret_used", "runs", "workers", "batches")
     assert [name for name in names if f"# TYPE hookonce_{name}" not in page] == []
-
-
-def test_first_sweep_takes_for_pruned_what_is_there_no_more(inbox):
-    inbox.deliver("a")
-    activity.add(inbox.connection, {("stripe", "accepted"): 5})
-
-    for _ in range(2):
-        event_accounts.begin(inbox.connection)
-
-    assert event_accounts.gone(inbox.connection)["stripe"].pruned == 4

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from hookonce.jobs import worker
+from hookonce.jobs.attempts.shared import Tally
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.dev.embedded import binaries
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
@@ -113,7 +114,7 @@ def remembered(port, event_id):
 @pytest.mark.usefixtures("sentinel")
 def test_worker_answers_a_bell_that_sentinels_lead_to(url):
     rung = []
-    listening = SimpleNamespace(run_due=rung.append)
+    listening = SimpleNamespace(run_due=rung.append, all_slots=(), tally=Tally())
     with connect(url) as client:
         WorkQueue(client).notify([7])
 

@@ -10,7 +10,7 @@ from hookonce.receiver.cli.output.printing import put
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
-from hookonce.receiver.desk.maintenance import get_stats
+from hookonce.receiver.desk.stats import get_stats
 from hookonce.receiver.ledger.stats import event_counts
 
 _INDENT = " " * 21

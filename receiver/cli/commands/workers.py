@@ -1,7 +1,7 @@
 """`hookonce workers`: the workers that run many at once, and what holds others up."""
 
 from hookonce.receiver.cli.action_command import facts_of
-from hookonce.receiver.desk.workers import list_workers
+from hookonce.receiver.desk.stats import list_workers
 
 workers = facts_of(
     list_workers,

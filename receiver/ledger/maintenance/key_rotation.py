@@ -4,6 +4,7 @@ In small steps, each committed by itself: nothing that receives or works waits, 
 goes on where they were, since a row that is done is not found again. A row that changed meanwhile is left.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -136,8 +137,6 @@ WHERE i.inhparent = 'hookonce.bodies'::regclass ORDER BY c.relname
 _ALL: LiteralString = "true"
 
 _USED = "SELECT {key}, count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL GROUP BY 1"
-_IS_USED = "SELECT DISTINCT {key} FROM {table} t WHERE {rows} AND {text} IS NOT NULL"
-_COUNT = "SELECT count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s"
 
 # A page may end between rows of one id; they are all read, and the next page begins behind it.
 _PAGE = """
@@ -172,19 +171,18 @@ class Rotated:
     left: dict[str, int] = field(default_factory=dict)
 
 
-def used(connection: psycopg.Connection) -> dict[str, dict[str | None, int]]:
+def used(connection: psycopg.Connection) -> dict[str, Counter[str | None]]:
     """Count rows by kind and key id (None: in the clear), reading every row's key."""
-    found: dict[str, dict[str | None, int]] = {}
+    found: dict[str, Counter[str | None]] = {}
     for kind, rows in _parts(connection):
-        counts = found.setdefault(kind.name, {})
-        for key, count in _rows(connection, _USED, kind, rows):
-            counts[key] = counts.get(key, 0) + count
+        counts: dict[str | None, int] = dict(connection.execute(_of(kind, rows, _USED)).fetchall())
+        found.setdefault(kind.name, Counter()).update(counts)
     return found
 
 
 def keys_in_use(connection: psycopg.Connection) -> set[str | None]:
     """Return the ids of the keys that rows need (None: some are in the clear)."""
-    return {key for kind, rows in _parts(connection) for (key,) in _rows(connection, _IS_USED, kind, rows)}
+    return {key for counts in used(connection).values() for key in counts}
 
 
 def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterator[Rotated]:
@@ -194,9 +192,7 @@ def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterat
     not here.
     """
     keyring.encrypt(b"", ("test",))
-    done = Rotated()
-    for kind, rows in _parts(connection):
-        done.total += sum(row[0] for row in _rows(connection, _COUNT, kind, rows, [keyring.first]))
+    done = Rotated(sum(counts.total() - counts[keyring.first] for counts in used(connection).values()))
     _audit(connection, keyring, who, {"begun": True, "rows": done.total})
     yield done
     for kind, rows in _parts(connection):
@@ -210,12 +206,12 @@ def _reseal_table(
     last = None
     while True:
         page = {"last": last, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
-        ids = [row[0] for row in _rows(connection, _PAGE, kind, rows, page)]
+        ids = [row[0] for row in connection.execute(_of(kind, rows, _PAGE), page)]
         if not ids:
             return
         last = ids[-1]
         anew = []
-        found = _rows(connection, _READ, kind, rows, [ids, keyring.first])
+        found = connection.execute(_of(kind, rows, _READ), [ids, keyring.first])
         for row, part, text, digest, key, *bound_to in found:
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
@@ -224,10 +220,9 @@ def _reseal_table(
                 anew.append((row, part, sealed, digest))
         if anew:
             columns = [list(column) for column in zip(*anew, strict=True)]
-            values = dict(zip(("ids", "parts", "texts", "digests"), columns, strict=True))
-            with connection.cursor() as cursor:
-                _execute(cursor, _WRITE, kind, rows, values | {"first": keyring.first})
-                done.sealed += cursor.rowcount
+            values: dict[str, Any] = dict(zip(("ids", "parts", "texts", "digests"), columns, strict=True))
+            values["first"] = keyring.first
+            done.sealed += connection.execute(_of(kind, rows, _WRITE), values).rowcount
         yield done
 
 
@@ -245,27 +240,10 @@ def _parts(connection: psycopg.Connection) -> list[tuple[Kind, LiteralString]]:
     return [(kind, rows) for kind in KINDS for rows in (days if kind.name == "bodies" else [_ALL])]
 
 
-def _rows(
-    connection: psycopg.Connection,
-    query: LiteralString,
-    kind: Kind,
-    rows: LiteralString,
-    parameters: Any = (),  # noqa: ANN401
-) -> list[tuple[Any, ...]]:
-    """Run a query on these rows of one table."""
-    with connection.cursor() as cursor:
-        _execute(cursor, query, kind, rows, parameters)
-        return cursor.fetchall()
-
-
-def _execute(
-    cursor: psycopg.Cursor,
-    query: LiteralString,
-    kind: Kind,
-    rows: LiteralString,
-    parameters: Any,  # noqa: ANN401
-) -> None:
-    text = sql.SQL(query).format(
+def _of(kind: Kind, rows: LiteralString, query: LiteralString) -> sql.Composed:
+    """Return a query of these rows of one table."""
+    column = kind.text.removeprefix("t.")
+    return sql.SQL(query).format(
         table=sql.SQL("hookonce.{}").format(sql.Identifier(kind.name)),
         rows=sql.SQL(rows),
         id=sql.SQL(kind.id),
@@ -275,14 +253,8 @@ def _execute(
         key=sql.SQL(kind.key),
         bound_to=sql.SQL(kind.bound_to),
         join=sql.SQL(kind.join),
-        write=sql.SQL(kind.write or _column(kind) + " = n.text, key_id = %(first)s"),
+        write=sql.SQL(kind.write or column + " = n.text, key_id = %(first)s"),
     )
-    cursor.execute(text, parameters)
-
-
-def _column(kind: Kind) -> LiteralString:
-    """Return the name of the column that a kind's text is."""
-    return kind.text.removeprefix("t.")
 
 
 def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:

@@ -147,6 +147,13 @@ WHERE event = ANY(%(events)s) AND is_last
 ORDER BY 1, 3
 """  # noqa: S608  constants
 
+_DEAD_RUN = f"""
+SELECT FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+     JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at
+WHERE r.event = %s AND r.handler = %s AND r.cycle = %s AND r.is_last AND r.status = '{RunStatus.DEAD}'
+      AND r.handler <> ''
+"""
+
 _RENEW = """
 UPDATE hookonce.queue AS q SET cycle = q.cycle + 1, attempts = 0, due_at = now(), waits = NULL, slot_at = NULL,
                                schedule = NULL
@@ -225,6 +232,21 @@ def replay(  # noqa: PLR0913  all but three by keyword
             if who is not None:
                 note_all(connection, who, map(_note, outcomes))
         yield from outcomes
+
+
+def replay_dead_run(connection: psycopg.Connection, event: int, handler: str, cycle: int, who: str) -> bool:
+    """Make one run due again whose last cycle is `cycle` and dead; return whether it was. Audited, committed.
+
+    A run that has left that cycle since, or whose body is not kept any more, is left alone.
+    """
+    with connection.transaction():
+        connection.execute(_LOCK, [[event]])
+        if connection.execute(_DEAD_RUN, [event, handler, cycle]).fetchone() is None:
+            return False
+        activity.keep_ends(connection, [event])
+        connection.execute(_REOPEN, [[event], [handler]])
+        note_all(connection, who, [_note(ReplayResult(event, ReplayOutcome.REPLAYED, [handler]))])
+    return True
 
 
 def _read_anew(connection: psycopg.Connection, outcomes: Iterable[ReplayResult], reread: Reread) -> None:

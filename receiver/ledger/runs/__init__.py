@@ -18,7 +18,6 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
 - `ignored`: events that nobody took, taken up again
-- `unreadable`: rows that can't be read, kept from failing a claim
 - `clock`: what is begun anew when the database's clock was set back
 - `queue_pages`: goes through what waits for its time, a page at a time
 """

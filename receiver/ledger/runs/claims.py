@@ -18,7 +18,7 @@ import psycopg
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS
-from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
+from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decide, Decision, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -144,22 +144,21 @@ def claim(  # noqa: PLR0913  all but two by keyword
         else:
             found = due_rows.locked(connection, ids, limit, cursor)
         paused = paused_of(pauses.fetchall())
-        if found.odd:
-            _bury(connection, decide, found.odd)
+        due_rows.forget(connection, found.gone)
         planned = [] if found.unripe else _with_pauses(connection, decide, found.rows, paused)
         runs, waiting = _leased(connection, planned, at_once)
         write(connection, planned, runs, waiting, slots=decide.slots, word=wanted and wanted.word)
         if runs:
             reach("batch.leased" if wanted and wanted.word == Waits.BATCH else "run.leased")
     _report(planned)
-    is_full = len(found.rows) + len(found.odd) == limit
+    is_full = len(found.rows) + len(found.gone) == limit
     is_left = any(each.decision is Decision.LEAVE for each in planned)
     return Claim(
         runs,
-        met=sum(each.decision is not Decision.LEAVE for each in planned) + len(found.odd),
+        met=sum(each.decision is not Decision.LEAVE for each in planned) + len(found.gone),
         is_more=found.is_full
         if wanted
-        else is_full or bool(found.odd) or is_left or (ids is None and cursor.has_passed_crowd),
+        else is_full or bool(found.gone) or is_left or (ids is None and cursor.has_passed_crowd),
         waiting=_park(connection, decide, paused, planned, wanted or cursor, is_full=is_full),
         failing=paused.failing,
         is_anything_lost=paused.is_anything_lost,
@@ -297,13 +296,6 @@ def _is_left(each: PlannedRun) -> bool:
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _bury(connection: psycopg.Connection, decide: Decide, events: Sequence[int]) -> None:
-    """End the runs of events that can't be read as dead; an event that nobody takes is ignored all the same."""
-    untaken = unreadable.bury(connection, decide, events, due_rows.VALUES, due_rows.HEAVY)
-    if untaken:
-        connection.execute(_IGNORE, [untaken])
 
 
 def _report(planned: Sequence[PlannedRun]) -> None:

@@ -1,15 +1,14 @@
-"""What is put right when the database's clock was ahead for a while, and was set back.
+"""What the sweep puts right when the database's clock was ahead for a while, and was set back.
 
-All times are the database's. What was received, tried or leased while its clock was ahead is due when the clock comes
-there again, hours later. Each such row also says when that was: an event when it was received, a retry when it failed
-(`failures`), what was put off without a failure in `queue.schedule` (`PUT_OFF_NOW`). That is a time in the future,
-which nothing else leaves. So a pause is begun anew from now on, as long as it was, and so is a lease. What rates have
-put off is given new times by `receiver.ledger.runs.rate_changes`.
+All times are the database's. What was received, tried or leased while its clock was ahead would be due when the clock
+comes there again, hours later: it is due within a minute. Each such row also says when that was: an event when it was
+received, a retry when it failed (`failures`), what was put off without a failure in `queue.schedule` (`PUT_OFF_NOW`).
+That is a time in the future, which nothing else leaves. So a pause is begun anew from now on, as long as it was, and
+so is a lease. What rates have put off is given new times by `receiver.ledger.runs.rate_changes`.
 """
 
 import logging
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import psycopg
@@ -22,14 +21,11 @@ log = logging.getLogger(__name__)
 
 SET_BACK = timedelta(minutes=1)
 """By how much the clock must have been set back at once; less passes by itself."""
+TURN = timedelta(milliseconds=50)
+"""How long a turn goes through a queue in which it finds nothing of the future; it looks at one page at least."""
 PUT_OFF_NOW = f"'{PUT_OFF}@' || extract(epoch FROM now())"
 """SQL: the `schedule` of what is put off for a while by no rate, and leaves no failure: it tells when that was."""
 
-# Numbers of attempts are announced by all workers, again and again; those of the future tell of a clock set back before
-# this worker began.
-_LOOK = """
-SELECT clock_timestamp(), (SELECT max(announced_at) FROM hookonce.handler_attempts) > now() + %s::interval
-"""
 _AHEAD = "now() + %(set_back)s::interval"
 # When what is due later was put off, but not by a rate. What does not say, but was to run at once, does.
 _SINCE = f"""CASE
@@ -63,37 +59,32 @@ SELECT coalesce(sum(runs), 0) FROM begun
 """  # noqa: S608  constants
 
 
-class ClockWatch:
-    """Compares the database's clock with this process's, which nobody sets; for one thread."""
+class SetBack:
+    """Begins anew, for one sweep, pauses and leases that began in the future; goes through what is due later."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._ahead: datetime | None = None  # the time at which our clock began, by the database's
+    def __init__(self) -> None:
+        self._after: datetime | str = queue_pages.NOW
 
-    def look(self, connection: psycopg.Connection) -> bool:
-        """Return whether the clock was set back since the last look; at the first, whether it was before. Committed."""
+    def put_right(self, connection: psycopg.Connection) -> int:
+        """Look at all leases and some of the queue, all of it where anything is of the future; count the runs.
+
+        Committed page by page. Safe in many processes at once: what was begun anew once is of the future no more.
+        """
+        values = {"set_back": SET_BACK, "lease": LEASE}
+        until = time.monotonic() + TURN.total_seconds()
         with connection.transaction():
-            row = connection.execute(_LOOK, [SET_BACK]).fetchone()
-        if row is None:
-            return False
-        now, is_announced_ahead = row
-        before, self._ahead = self._ahead, now - timedelta(seconds=self._clock())
-        return bool(is_announced_ahead) if before is None else bool(before - self._ahead > SET_BACK)
-
-
-def begin_anew(connection: psycopg.Connection) -> int:
-    """Begin pauses and leases anew that began in the future; return of how many runs. Committed page by page.
-
-    Safe in many processes at once: what was begun anew once is of the future no more.
-    """
-    values = {"set_back": SET_BACK, "lease": LEASE}
-    with connection.transaction():
-        row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
-    count = int(row[0]) if row else 0
-    count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
-    count += queue_pages.change_later(connection, _BEGIN_ANEW, values)
-    log.warning(
-        "the database's clock was set back; what waited for it to come there again (%d runs) does not",
-        count,
-    )
-    return count
+            row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
+        count = int(row[0]) if row else 0
+        count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
+        while True:
+            end, changed = queue_pages.change(connection, _BEGIN_ANEW, values, self._after)
+            self._after = end or queue_pages.NOW
+            count += changed
+            if end is None or (time.monotonic() > until and not count):
+                break
+        if count:
+            log.warning(
+                "the database's clock was set back; what waited for it to come there again (%d runs) does not",
+                count,
+            )
+        return count

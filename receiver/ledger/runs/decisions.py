@@ -77,7 +77,3 @@ class Decide(Protocol):
     def slots(self) -> int:
         """How many of what is leased may be under way at once; asked for when all has been decided."""
         ...
-
-    def takers(self, source: str, provider: str, type: str) -> Sequence[str]:  # noqa: A002
-        """Return the names of the handlers that take such an event."""
-        ...

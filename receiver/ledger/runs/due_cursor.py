@@ -110,10 +110,6 @@ class DueCursor:
         """Since when there may be anything that is known of; None: ever."""
         return self._since and self._since - LATE
 
-    def start_over(self) -> None:
-        """Look from the beginning next: the clock was set back, and what was found last may be of the future."""
-        self._since = None
-
     def looks(self) -> Iterator[Look]:
         """Give what to read, one after the other until something is found; tell `found` of each."""
         if self._crowd:

@@ -5,6 +5,7 @@ memory a batch may take is decided there: to read the bodies first would take th
 that is killed for it has leased nothing: the next worker would do the same again.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,10 +15,11 @@ from psycopg.rows import args_row
 
 from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
-from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE_IS_OVER, ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, SweepMark
 from hookonce.receiver.ledger.states import Waits
+
+log = logging.getLogger(__name__)
 
 HEAVY = 256 * 1024
 """Bytes; bodies above this are loaded when their run starts, so that a claim of them does not fill the memory."""
@@ -116,13 +118,13 @@ class Waiting(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Rows that are locked, and the events of those that can't be read.
+    """Rows that are locked, and the events of those that are gone.
 
     `unripe`: they are the few of a batch, and how long they wait for others; `is_full`: there may be more.
     """
 
     rows: Sequence[QueuedRun]
-    odd: Sequence[int] = ()
+    gone: Sequence[int] = ()
     unripe: timedelta | None = None
     is_full: bool = False
 
@@ -136,7 +138,7 @@ def locked(connection: psycopg.Connection, ids: Sequence[int] | None, limit: int
             _beside(connection, look.beside, limit) if look.beside else head(connection, limit, look.since)
         )
         cursor.found(look, found.rows, limit)
-        if found.rows or found.odd:
+        if found.rows or found.gone:
             break
     return found
 
@@ -190,17 +192,27 @@ def _row(*row: object) -> _Row:
 def _locked(connection: psycopg.Connection, query: str, limit: int, **wanted: object) -> Found:
     cursor = connection.cursor(row_factory=args_row(_row))
     cursor.execute(query, {"heavy": HEAVY, "limit": limit, **wanted}, prepare=True, binary=True)
-    rows, odd = unreadable.sort_out(cursor)
-    odd += [row.run.event.id for row in rows if not row.run.event.source]
+    rows = cursor.fetchall()
     first = rows[0] if rows else None
     return Found(
         [row.run for row in rows if row.run.event.source],
-        odd,
+        [row.run.event.id for row in rows if not row.run.event.source],
         first.unripe if first else None,
         first is not None and first.is_full,
     )
 
 
+def forget(connection: psycopg.Connection, gone: Sequence[int]) -> None:
+    """Take out of the queue runs of events that are gone, as only somebody who deletes rows by hand leaves them."""
+    if gone:
+        connection.execute(_FORGET, [list(gone)])
+        log.error("taken out of the queue: runs of events that are not in the ledger any more: %s", gone)
+
+
+_FORGET = """
+DELETE FROM hookonce.queue q WHERE event = ANY(%s) AND token IS NULL
+       AND NOT EXISTS (SELECT FROM hookonce.events e WHERE e.id = q.event)
+"""
 # Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
 _ANYTHING_DUE = f"""
 WITH head AS MATERIALIZED (

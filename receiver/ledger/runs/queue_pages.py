@@ -15,7 +15,8 @@ from hookonce.receiver.ledger.states import Waits
 PAGE = 2000
 BEGINNING = "-infinity"
 """The place before the first page."""
-_NOW = "now"
+NOW = "now"
+"""The place before what is not due yet."""
 
 # Rows that are due at the same time are of one page: the next begins after them.
 _AFTER = f"waits IS NULL AND due_at > %(after)s ORDER BY due_at FETCH FIRST {PAGE} ROWS WITH TIES"
@@ -71,7 +72,7 @@ def change(
 
 def change_later(connection: psycopg.Connection, statement: str, values: Mapping[str, Any]) -> int:
     """Change what is not due yet, page after page; return how many rows were changed. Committed page by page."""
-    place: datetime | str | None = _NOW
+    place: datetime | str | None = NOW
     changed = 0
     while place is not None:
         place, count = change(connection, statement, values, place)

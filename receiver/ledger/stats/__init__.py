@@ -5,12 +5,9 @@
 - `source_activity`: the same by source: when last, how much
 - `event_counts`, `totals`: events by source and status
 - `event_accounts`: what was accepted, pruned and replayed, so that the sums come to what came
-- `recent`: whether so much has come of a source lately, which no sum says
 - `run_durations`: how long runs took
-- `open_operations`: keys of requests that are in progress
 - `issues`: failures by cause: when last, how many, and what a person has said of them
-- `retries`: what is tried again and again
 - `worker_slots`: what workers are at
 - `batch_figures`: how large batches were, and what waits of those that failed
-- `backlog`: what is due, waits, is dead or held
+- `backlog`: what is due, waits, is dead or held, is tried again, or in progress under a key
 """

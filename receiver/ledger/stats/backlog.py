@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED, REASONS
-from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.stats import totals
 
 MAX_COUNTED = 10_000
@@ -150,3 +151,83 @@ def bulk_replays(connection: psycopg.Connection) -> tuple[int, int]:
     """Count the bulk replays under way, and the events they have still to replay."""
     row = connection.execute(_REPLAYS).fetchone()
     return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+MAX_LOOKED_AT = 5000
+"""Events whose next attempt is the farthest off, and those under way; what is due is a backlog, and said elsewhere.
+
+And of each open breaker the oldest that wait for it: what a person has paused waits as it should.
+"""
+
+_RETRIES = f"""
+WITH open AS MATERIALIZED (
+    SELECT event, source, handler, cycle FROM (
+        SELECT event, source, handler, cycle FROM hookonce.queue WHERE waits IS NULL
+        ORDER BY due_at DESC LIMIT {MAX_LOOKED_AT}) AS latest
+    WHERE handler IS NOT NULL
+    UNION
+    SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.claims c, unnest(c.events, c.places) AS r (event, n)
+           JOIN hookonce.queue q USING (event, n) WHERE q.token = c.token
+    UNION
+    SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.breakers b, LATERAL (
+        SELECT event, source, handler, cycle FROM hookonce.queue
+        WHERE waits = '{Waits.HANDLER}' AND waiting_handler = b.handler ORDER BY event LIMIT {MAX_LOOKED_AT}) AS q
+    WHERE b.opened_at IS NOT NULL
+), retried AS (
+    SELECT open.source, min(f.failed_at) AS first
+    FROM open JOIN hookonce.failures f ON (f.event, f.handler, f.cycle) = (open.event, open.handler, open.cycle)
+    GROUP BY open.event, open.source
+)
+SELECT source, count(*) FILTER (WHERE first < now() - %s::interval), extract(epoch FROM now() - min(first))::float
+FROM retried GROUP BY source
+"""  # noqa: S608  constants
+
+
+class Retries(NamedTuple):
+    """How many events have been tried for longer than asked, and for how many seconds the oldest has been."""
+
+    number: int
+    oldest: float
+
+
+def retries_by_source(
+    connection: psycopg.Connection, longer_than: timedelta = timedelta(0)
+) -> dict[str, Retries]:
+    """Look at the events that have failed and are to be tried again."""
+    rows = connection.execute(_RETRIES, [longer_than])
+    return {source: Retries(number, oldest) for source, number, oldest in rows}
+
+
+_OPEN = """
+SELECT scope, count(*), extract(epoch FROM now() - min(started_at))::float
+FROM (SELECT scope, started_at FROM hookonce.idempotency WHERE state = 'in_progress' AND expires_at > now()
+      ORDER BY started_at LIMIT %s) AS oldest
+GROUP BY scope
+"""
+
+
+class OpenOperation(NamedTuple):
+    """How many keys of a scope are in progress, and for how many seconds the oldest has been."""
+
+    scope: str
+    number: int
+    oldest: float
+
+
+def open_operations(connection: psycopg.Connection) -> list[OpenOperation]:
+    """Return the scopes that have keys in progress."""
+    return [OpenOperation(*row) for row in connection.execute(_OPEN, [MAX_COUNTED])]
+
+
+_HAS_RECEIVED = """
+SELECT count(*) >= %(number)s FROM (
+    SELECT FROM hookonce.events WHERE source = %(source)s AND received_at > now() - %(within)s LIMIT %(number)s
+) AS counted
+"""
+
+
+def has_received(connection: psycopg.Connection, source: str, within: timedelta, number: int) -> bool:
+    """Return whether so many events of a source, or more, have come within this time."""
+    values = {"source": source, "within": within, "number": number}
+    row = connection.execute(_HAS_RECEIVED, values).fetchone()
+    return bool(row and row[0])

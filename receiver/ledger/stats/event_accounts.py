@@ -16,11 +16,9 @@ MAX_UNCOUNTED = 100_000
 PRUNED = "pruned"
 _REPLAYED = "replayed-from."
 
-_HAS_BEGUN = f"SELECT FROM hookonce.activity WHERE minutes = 0 AND source = '' AND what = '{PRUNED}'"
-
 _GONE = f"""
 SELECT source, what, count FROM hookonce.activity
-WHERE minutes = 0 AND (what = '{PRUNED}' OR starts_with(what, '{_REPLAYED}')) AND source <> ''
+WHERE minutes = 0 AND (what = '{PRUNED}' OR starts_with(what, '{_REPLAYED}'))
 """  # noqa: S608  constants
 _PRESENT = f"""
 WITH counted AS MATERIALIZED (
@@ -35,16 +33,6 @@ SELECT source, sum(n)::bigint FROM (
         ORDER BY id LIMIT {MAX_UNCOUNTED}) AS fresh
     GROUP BY source) AS parts
 GROUP BY source
-"""  # noqa: S608  constants
-_BEGIN = f"""
-INSERT INTO hookonce.activity (minutes, at, source, what, count)
-SELECT 0, 'epoch'::timestamptz, '', '{PRUNED}', 0
-UNION ALL
-SELECT 0, 'epoch', source, '{PRUNED}', accepted.count - coalesce(present.n, 0)
-FROM (SELECT source, count FROM hookonce.activity WHERE minutes = 0 AND what = 'accepted') AS accepted
-     LEFT JOIN ({_PRESENT}) AS present (source, n) USING (source)
-WHERE accepted.count > coalesce(present.n, 0)
-ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
 """  # noqa: S608  constants
 
 
@@ -71,15 +59,6 @@ def noting_replays(rows: str) -> str:
     SELECT 0, 'epoch'::timestamptz, source, '{_REPLAYED}' || status, count(*) FROM {rows}
     GROUP BY source, status ORDER BY source, status
     ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count"""  # noqa: S608  constants
-
-
-def begin(connection: psycopg.Connection) -> None:
-    """Take what was accepted and is there no more for pruned, once: versions before this one did not say so."""
-    if connection.execute(_HAS_BEGUN).fetchone() is None:
-        with connection.transaction():
-            connection.execute("LOCK TABLE hookonce.activity IN SHARE ROW EXCLUSIVE MODE")
-            if connection.execute(_HAS_BEGUN).fetchone() is None:
-                connection.execute(_BEGIN.encode())
 
 
 def gone(connection: psycopg.Connection) -> dict[str, Gone]:

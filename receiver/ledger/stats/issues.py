@@ -111,6 +111,24 @@ RELEASED = """
 """
 """Writes down the release, if no worker has registered it; part of the same."""
 
+
+class DeadRun(NamedTuple):
+    """A dead run, and the issue that its failure is of."""
+
+    event: int
+    handler: str
+    cycle: int
+    started_at: datetime | None
+    finished_at: datetime
+    issue: str | None
+    title: str | None
+
+
+_DEAD_RUNS = f"""
+SELECT r.event, r.handler, r.cycle, r.started_at, r.finished_at, r.issue, i.title
+FROM hookonce.runs r LEFT JOIN hookonce.issues i ON i.id = r.issue
+WHERE r.status = '{RunStatus.DEAD}' AND r.is_last AND r.handler <> '' ORDER BY r.event DESC, r.handler LIMIT %s
+"""  # noqa: S608  constants
 _REGISTER = "INSERT INTO hookonce.releases (name) VALUES (%s) ON CONFLICT DO NOTHING"
 
 _STATE = f"""CASE WHEN i.ignored_until > now() THEN '{IssueState.IGNORED}'
@@ -224,6 +242,11 @@ def killers(connection: psycopg.Connection, source: str, limit: int) -> Sequence
     """Return the issues that most of the newest dead runs of a source died of: id, handler, title, how many."""
     values = {"source": source, "limit": limit, "most": MAX_COUNTED}
     return connection.execute(_KILLERS.encode(), values).fetchall()
+
+
+def newest_dead_runs(connection: psycopg.Connection, limit: int) -> list[DeadRun]:
+    """Return the dead runs of the newest events."""
+    return [DeadRun(*row) for row in connection.execute(_DEAD_RUNS, [limit])]
 
 
 def forget(connection: psycopg.Connection) -> None:

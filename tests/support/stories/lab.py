@@ -15,7 +15,8 @@ import psycopg
 import redis
 
 from hookonce.receiver.ledger.runs import takeover
-from hookonce.receiver.redis.work_queue import QUEUE, WorkQueue
+from hookonce.receiver.redis.pending import QUEUE
+from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.stories import reading
 from tests.support.stories.history import History, Violation, check
 from tests.support.stories.outside import OTHER_PLANS, World
