@@ -247,6 +247,19 @@ def test_doctor_advises_to_compress_the_log_of_a_large_ledger(rows, setting, off
     assert advice is None or advice in finding.text
 
 
+@pytest.mark.parametrize(
+    ("rows", "gigabytes", "minutes", "is_advised"),
+    [(5e6, 1, 5, True), (5e6, 16, 5, True), (5e6, 1, 15, True), (5e6, 16, 15, False), (1e3, 1, 5, False)],
+)
+def test_doctor_advises_rare_checkpoints_for_a_large_ledger(rows, gigabytes, minutes, is_advised):
+    finding = servers.judge_checkpoints(rows, 412.0, gigabytes, minutes)
+
+    assert finding.level == ("warn" if is_advised else "ok")
+    assert (
+        all(name in finding.text for name in ("max_wal_size", "checkpoint_timeout", "412 MB")) == is_advised
+    )
+
+
 @pytest.mark.usefixtures("place")
 def test_doctor_lists_mistakes_of_the_configuration(place, hookonce):
     (place / "hookonce.toml").write_text(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, LiteralString, NamedTuple
 
 import psycopg
 
@@ -43,6 +43,13 @@ _LOG = """
 SELECT c.reltuples, s.setting, coalesce(s.enumvals, '{}') FROM pg_class c, pg_settings s
 WHERE c.oid = 'hookonce.events'::regclass AND s.name = 'wal_compression'
 """
+_CHECKPOINTS = """
+SELECT c.reltuples, pg_indexes_size(c.oid) / 1e6, pg_size_bytes(current_setting('max_wal_size')) / 1e9,
+       extract(epoch FROM current_setting('checkpoint_timeout')::interval) / 60
+FROM pg_class c WHERE c.oid = 'hookonce.events'::regclass
+"""
+RARE_GIGABYTES, RARE_MINUTES = 8, 15
+"""Of WAL, and of time, between two checkpoints of a large ledger."""
 GOOD_POLICIES = frozenset({"noeviction", "volatile-ttl"})
 
 
@@ -76,7 +83,8 @@ def postgresql(url: str) -> Iterator[Finding]:
                 yield Finding("warn", "retention", f"nothing is pruned: {steady_clock.why(since)}")
             yield from _backlog(connection)
             yield _waits(connection)
-            yield _log(connection)
+            yield judge_log(*_first(connection, _LOG))
+            yield judge_checkpoints(*map(float, _first(connection, _CHECKPOINTS)))
             for alert in alerts.open_alerts(connection):
                 yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
     except SchemaBehind as error:
@@ -222,9 +230,22 @@ def _stopped(breaker: Breaker) -> Finding:
     )
 
 
-def _log(connection: psycopg.Connection) -> Finding:
-    rows, setting, offered = connection.execute(_LOG).fetchone() or (0, "unknown", [])
-    return judge_log(rows, setting, offered)
+def _first(connection: psycopg.Connection, statement: LiteralString) -> tuple[Any, ...]:
+    return connection.execute(statement).fetchone() or ()
+
+
+def judge_checkpoints(rows: float, indexes: float, gigabytes: float, minutes: float) -> Finding:
+    """Judge how often a checkpoint comes; after each, a page that changes is logged whole. Indexes are in MB."""
+    found = f"a checkpoint comes after {minutes:g} minutes or {gigabytes:.3g} GB of WAL"
+    if rows < MANY_EVENTS or (gigabytes >= RARE_GIGABYTES and minutes >= RARE_MINUTES):
+        return Finding("ok", "checkpoints", found)
+    return Finding(
+        "warn",
+        "checkpoints",
+        f"{found}, and after each one up to {indexes:,.0f} MB of the ids' indexes are logged whole, which may double "
+        "what a new event costs; ALTER SYSTEM SET max_wal_size = '16GB' and checkpoint_timeout = '15min' "
+        "(docs/explanation/scaling.md)",
+    )
 
 
 def judge_log(rows: float, setting: str, offered: Sequence[str]) -> Finding:
