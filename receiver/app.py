@@ -20,14 +20,25 @@ from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
 from hookonce.receiver.web.compression import compress_answers
-from hookonce.receiver.web.mounted import Endpoint, FrontDoor, intake_class
+from hookonce.receiver.web.mounted import DOOR, NOWHERE, Endpoint, FrontDoor, answered, intake_class, part_of
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
-from hookonce.receiver.web.own_site import GuardedEndpoint, OwnSite, at_own_hosts
+from hookonce.receiver.web.own_site import GuardedEndpoint, OwnSite
+from hookonce.receiver.web.request import WsgiRequest
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
 
 log = logs.limited(__name__)
 METRICS = "/metrics"
+ROUTES = (
+    "/hooks/<source>",
+    "/hooks/<source>/<path:secret>",
+    "/commands/<name>",
+    "/commands/<name>/<digest>",
+    "/livez",
+    "/readyz",
+    METRICS,
+)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
@@ -37,26 +48,55 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     intake = app.extensions["hookonce"] = intake_class(settings)(settings, clock)
     readiness = health.Readiness(settings)
     intake.closing.callback(readiness.close)
-    pages: dict[str, WsgiResponse | Shared] = {
+    desk_pages: dict[str, WsgiResponse | Shared] = {
         "/livez": _json(200, {"status": "ok"}),
         "/readyz": Shared(lambda: _json(*readiness.look())),
         METRICS: Shared(lambda: WsgiResponse(200, *metrics.page(settings, intake.breaker))),
     }
+    door_pages: dict[str, WsgiResponse | Shared] = {
+        "/livez": desk_pages["/livez"],
+        "/readyz": Shared(lambda: _status_alone(readiness.look())),
+    }
     attach(app, settings, intake)
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
-    compress_answers(app)
-    found: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
+    compress_answers(app, but=ROUTES)
+    door: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
     if settings.commands:
-        found[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
-    found |= dict.fromkeys(pages, OperatorPages(pages))
+        door[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
+    door |= dict.fromkeys(door_pages, OperatorPages(door_pages))
+    desk: dict[str, Endpoint] = dict.fromkeys(desk_pages, OperatorPages(desk_pages))
     urls = (settings.public_url, *(source.public_url for source in settings.sources.values()))
     site = OwnSite([*settings.hosts, *map(host_of, urls)])
-    places: dict[str, Endpoint] = {
-        name: GuardedEndpoint(each, site, any_host=name != METRICS) for name, each in found.items()
-    }
-    app.wsgi_app = FrontDoor(places, at_own_hosts(app.wsgi_app, site), proxies=settings.trusted_proxies)  # type: ignore[method-assign]  # Flask's own way
+    guarded = [
+        {name: GuardedEndpoint(each, site, any_host=name != METRICS) for name, each in places.items()}
+        for places in (door, desk)
+    ]
+    _add_routes(app, FrontDoor(guarded[0], app, desk=guarded[1], proxies=settings.trusted_proxies), site)
     return app
+
+
+def _add_routes(app: Flask, door: FrontDoor, site: OwnSite) -> None:
+    """Have Flask route what the door answers by itself under our own worker, and refuse what it refuses."""
+    app.extensions[DOOR] = door
+
+    def found() -> Endpoint | None:
+        return door.at(part_of(request.environ), request.environ["PATH_INFO"])
+
+    def answer(**_parts: str) -> Response:
+        return _response(answered(found() or NOWHERE, request.environ))
+
+    def guard() -> Response | None:
+        endpoint = found()
+        if endpoint is NOWHERE or (endpoint and request.routing_exception):
+            return answer()  # an endpoint refuses by itself what Flask has no route, or no method, for
+        asked = WsgiRequest(request.environ)
+        refusal = None if endpoint else site.refusal(asked.peer, asked.headers, any_host=False)
+        return _response(refusal) if refusal else None
+
+    app.before_request(guard)
+    for rule in ROUTES:
+        app.add_url_rule(rule, rule, answer, methods=_METHODS, provide_automatic_options=False)
 
 
 def from_environment() -> Flask:
@@ -80,6 +120,10 @@ def _failure(error: Exception) -> Response:
         return _response(problem(400, Reason.BAD_HEADER, close=True))
     log.error("a request failed: %s", type(error).__name__, exc_info=error)
     return _response(problem(500, "internal_error", close=True))
+
+
+def _status_alone(look: tuple[int, dict[str, Any]]) -> WsgiResponse:
+    return _json(look[0], {"status": look[1]["status"]})
 
 
 def _json(status: int, document: dict[str, Any]) -> WsgiResponse:

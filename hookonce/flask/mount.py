@@ -11,5 +11,5 @@ def mount(app: Flask, at: str = "/hooks/") -> None:
     Reads hookonce.toml and the environment, and raises `ConfigError` with every mistake there. Connections are opened
     with the first delivery, so after any fork. Where no server is named, as in tests, deliveries get 503.
     """
-    door = FrontDoor({at: guest(at)}, app.wsgi_app, is_guest=True)
+    door = FrontDoor({at: guest(at)}, app.wsgi_app)
     app.wsgi_app = door  # type: ignore[method-assign]  # Flask's own way

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
+from werkzeug.exceptions import NotFound
 from werkzeug.test import Client
 
 from hookonce.jobs import handlers, stopping
@@ -34,7 +35,8 @@ from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.source import Source
-from hookonce.receiver.web.hooks import DeliveryEndpoint
+from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
+from hookonce.receiver.web.mounted import FrontDoor
 from hookonce.testing import crashes, events, waiting
 from hookonce.testing.clock import Clock
 
@@ -295,7 +297,7 @@ class Inbox:
     def _client(self) -> Client:
         if self._intake is None:
             self._intake = Intake(self._settings, self.clock.now)
-        return Client(DeliveryEndpoint(self._settings, self._intake))
+        return Client(FrontDoor({PREFIX: DeliveryEndpoint(self._settings, self._intake)}, NotFound()))
 
     def _worker(self) -> SingleSlot:
         framework = self._framework_worker if self._is_by_framework else None

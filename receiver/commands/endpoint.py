@@ -5,10 +5,8 @@
 
 import re
 import time
-from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import psycopg
 
@@ -33,10 +31,10 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
+from hookonce.receiver.processes.waits import Waits
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation
-from hookonce.receiver.web.request import Request, WsgiRequest
-from hookonce.receiver.web.response import Response, StartResponse, problem
+from hookonce.receiver.web.request import Request
+from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
 
@@ -50,7 +48,7 @@ _LARGEST_BODY = 1024 * 1024  # that a command may allow
 
 
 class CommandEndpoint:
-    """Takes commands: the WSGI application of what is under `PREFIX`."""
+    """Takes commands, which come under `PREFIX`."""
 
     def __init__(self, settings: Settings, intake: Intake) -> None:
         self._commands = settings.commands
@@ -63,11 +61,6 @@ class CommandEndpoint:
         self._url = settings.database_url
         self._known_models: openapi.Models = {}
         self._models_until = 0.0
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
-        request = WsgiRequest(environ)
-        return run(self.answer(request, IN_THREAD)).send(request.method, start_response)
 
     async def answer(self, request: Request, waits: Waits) -> Response:
         """Answer a request. Raises nothing."""

@@ -78,6 +78,7 @@ class Settings:
     token_quota: Limit | None = None
     public_url: str = ""
     release: str = ""
+    desk: str = "door"
 
     def horizons(self) -> dict[str, timedelta]:
         """Return how long events are kept of the sources (and commands) that say so themselves."""
@@ -101,6 +102,7 @@ class Settings:
 
 
 MAX_RELEASE_LENGTH = 100
+DESK_VARIABLE = "HOOKONCE_DESK"
 _Span = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
@@ -117,6 +119,12 @@ class _ReceiverTable(BaseModel):
         default=server_urls.USUAL_SCHEMA,
         alias="schema",
         description="where the ledger's tables lie in that database; HOOKONCE_SCHEMA wins",
+    )
+    desk: str = Field(
+        default="127.0.0.1:8001",
+        pattern=r"^(off|door|unix:.+|\S*:\d{1,5})$",
+        description="where `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender reaches; `door` "
+        "is where deliveries come, `off` nowhere; HOOKONCE_DESK wins",
     )
     public_url: str = Field(
         default="", description="where senders reach you, up to `/hooks/`; for senders that sign the URL"
@@ -231,6 +239,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         token_quota=file.admin.token_quota,
         public_url=environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
         release=release,
+        desk=environ.get(DESK_VARIABLE) or table.desk,
     )
 
 

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
+from hookonce.receiver.processes.waits import IN_THREAD, OnLoop, Waits, run
 
 log = limited(__name__)
 
@@ -49,7 +50,7 @@ _LONG_AGO = float("-inf")
 _NO_TIME = timedelta(0)
 
 
-class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its own error
+class DeadlineExceeded(LedgerUnavailable):
     """No answer within the deadline; what was asked may still happen."""
 
 
@@ -73,10 +74,10 @@ class _PendingItem(Generic[Item, Answer]):
 
     __slots__ = ("abandoned", "answer", "bell", "error", "item", "waits")
 
-    def __init__(self, item: Item, waits: Waits) -> None:
+    def __init__(self, item: Item, waits: Waits, bell: Any) -> None:  # noqa: ANN401  as `waits` has them
         self.item = item
         self.waits = waits
-        self.bell = waits.bell()
+        self.bell = bell
         self.answer: Answer | None = None
         self.error: Exception | None = None
         self.abandoned = False
@@ -145,7 +146,7 @@ class GroupCommit(Generic[Item, Answer]):
 
         Raises `DeadlineExceeded` after `deadline`, or what the batch raised for this item.
         """
-        pending: _PendingItem[Item, Answer] = _PendingItem(item, waits)
+        pending: _PendingItem[Item, Answer] = _PendingItem(item, waits, waits.bell())
         self._enter(pending)
         in_time = False
         try:
@@ -153,11 +154,22 @@ class GroupCommit(Generic[Item, Answer]):
         finally:
             if not in_time:
                 self._abandon(pending)
-        if not in_time:
-            raise DeadlineExceeded
         if pending.error is not None:
             raise pending.error
         return pending.answer  # type: ignore[return-value]  # set before the bell is rung
+
+    def call(
+        self, item: Item, deadline: timedelta, waits: OnLoop, land: Callable[[Answer | Exception], None]
+    ) -> None:
+        """Commit the item as `committed`, and call `land` with what that returns or raises."""
+
+        def rung(in_time: bool) -> None:  # noqa: FBT001  as a bell
+            if not in_time:
+                self._abandon(pending)
+            land(pending.answer if pending.error is None else pending.error)  # type: ignore[arg-type]  # same
+
+        pending: _PendingItem[Item, Answer] = _PendingItem(item, waits, waits.call(rung, deadline))
+        self._enter(pending)
 
     def close(self) -> None:
         """Let the lanes finish what they have taken and close them; threads are waited for."""
@@ -214,6 +226,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _abandon(self, pending: _PendingItem[Item, Answer]) -> None:
         """Let go of a request that gave up, and of its body if no lane has taken it yet."""
+        pending.error = DeadlineExceeded("the ledger did not answer in time")
         with self._lock:
             pending.abandoned = True
             while self._waiting and self._waiting[0].abandoned:

@@ -16,7 +16,7 @@ import psycopg
 
 from hookonce.providers import Reason, Rejected
 from hookonce.receiver.encryption import OFF, CannotDecrypt, Keyring
-from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.group_commit import GroupCommit
 from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -93,10 +93,7 @@ class HandshakeSecrets:
         self._group_commit.close()
 
     def _ask(self, question: _Question) -> str | None:
-        try:
-            kept = self._group_commit.submit(question, LOOKUP_DEADLINE)
-        except DeadlineExceeded:
-            raise LedgerUnavailable("the ledger did not answer in time") from None
+        kept = self._group_commit.submit(question, LOOKUP_DEADLINE)
         self._known[question.source] = (self._clock(), kept)
         return kept
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
 from hookonce.providers.kit.reading.content_coding import HEADER, coding_of, without_coding
@@ -20,7 +21,7 @@ from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
-from hookonce.receiver.intake.group_commit import MAX_WEIGHT, DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.group_commit import MAX_WEIGHT, GroupCommit
 from hookonce.receiver.intake.handshake_secrets import (
     HandshakeSecrets,
     SecretMismatch,
@@ -31,13 +32,12 @@ from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids, limited
 from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
+from hookonce.receiver.processes.waits import IN_THREAD, OnLoop, Waits, run
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -57,8 +57,14 @@ QUICK_BODY = 32 * 1024
 """Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
 _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 """What is said of an event whose id the ledger holds already."""
-_Arrived = tuple[Sequence[Event], DeliveryEvents]
-"""The events that came with a delivery, and what is to be stored of them."""
+
+
+class Arrived(NamedTuple):
+    """What a verified delivery brings: its events, what is stored of them, and its parts that did not verify."""
+
+    events: Sequence[Event]
+    new: DeliveryEvents
+    refused: Sequence[tuple[Delivery, Rejected]] = ()
 
 
 @dataclass(slots=True)
@@ -139,40 +145,79 @@ class Intake:
         """
         now = self._clock()
         if _may_ask(source):
-            read = await waits.ask(self._read, source, delivery, now)
+            read = await waits.ask(self._admitted, source, delivery, now)
         elif len(delivery.body) > QUICK_BODY or HEADER in delivery.headers:
-            read = await waits.compute(self._read, source, delivery, now)
+            read = await waits.compute(self._admitted, source, delivery, now)
         else:
-            read = self._read(source, delivery, now)
+            read = self._admitted(source, delivery, now)
         if isinstance(read, Reply):
             return IntakeResult(reply=read)
-        events, new = read
-        if not events:
+        if not read.events:
             return IntakeResult()
-        result = _result(events, new.events, await self._committed(new, waits))
+        result = self.answer(read, await self._stored(read.new, waits))
         if source.rate or source.quota:
             await waits.ask(self._give_back, source, result)
         return result
 
-    def _read(self, source: Source, delivery: Delivery, now: datetime) -> _Arrived | Reply:
+    def begin(
+        self,
+        source: Source,
+        delivery: Delivery,
+        waits: OnLoop,
+        land: Callable[[Callable[[], IntakeResult]], None],
+    ) -> bool:
+        """Take one delivery in as `take_in`, at once: `land` is called with what returns its result, or raises.
+
+        False for a delivery that is refused, or that is more work; it has left no trace, and goes the other way.
+        """
+        try:
+            read = self.read(source, delivery, self._clock())
+        except Rejected:
+            return False
+        if isinstance(read, Reply) or not read.events or read.new.weight > MAX_WEIGHT:
+            return False
+        self._group_commit.call(
+            read.new, STORE_DEADLINE, waits, lambda rows: land(partial(self.answer, read, rows))
+        )
+        return True
+
+    def is_quick(self, source: Source) -> bool:
+        """Whether what a source sends can be taken in by `begin`: nobody has to be asked for it."""
+        return not (_may_ask(source) or source.provider.parts)
+
+    def read(self, source: Source, delivery: Delivery, now: datetime) -> Arrived | Reply:
         """Verify a delivery and return its events with their rows; or the reply to a probe. Raises as `take_in`."""
+        may_be_probe = source.provider.handshake or delivery.method == "OPTIONS"
+        probe = self._verifier.reply_to_probe(source, delivery) if may_be_probe else None
+        if probe is not None:
+            return probe
+        delivery, events, refused = self._verifier.authenticate(source, delivery, now)
+        return Arrived(
+            events, DeliveryEvents(self._rows(source, delivery, events, now), source.window), refused
+        )
+
+    def answer(self, read: Arrived, rows: list[Stored] | Exception) -> IntakeResult:
+        """Note and return what became of a delivery that was read. Raises what was raised instead of rows."""
+        if isinstance(rows, Exception):
+            raise rows
+        return _result(read.events, read.new.events, self._noted(read.new, rows))
+
+    def _admitted(self, source: Source, delivery: Delivery, now: datetime) -> Arrived | Reply:
+        """Read a delivery as `read`, note what is refused of it, and hold its source to its limits."""
         source = self._handshake_secrets.with_secret(source)
         try:
-            may_be_probe = source.provider.handshake or delivery.method == "OPTIONS"
-            probe = self._verifier.reply_to_probe(source, delivery) if may_be_probe else None
-            if probe is not None:
-                return probe
-            delivery, events, refused = self._verifier.authenticate(source, delivery, now)
+            read = self.read(source, delivery, now)
         except Rejected as error:
             self._note_refusal(source, delivery, error)
             raise
-        for part, refusal in refused:
+        if isinstance(read, Reply):
+            return read
+        for part, refusal in read.refused:
             self._note_refusal(source, part, refusal)
-        changes: dict[str, Any] = {}
-        if source.rate or source.quota:
-            put_off = self.load.admit(source, len(events))
-            changes = {} if put_off is None else {"put_off": put_off}
-        return events, DeliveryEvents(self._rows(source, delivery, events, now, **changes), source.window)
+        put_off = self.load.admit(source, len(read.events)) if source.rate or source.quota else None
+        if put_off is not None:
+            read.new.events = [event._replace(put_off=put_off) for event in read.new.events]
+        return read
 
     def _note_refusal(self, source: Source, delivery: Delivery, error: Rejected) -> None:
         """Count a delivery, or a part of one, that was refused, and keep of it what its source keeps."""
@@ -301,14 +346,16 @@ class Intake:
         return await self._committed(DeliveryEvents(new, COMMIT_WINDOW), waits)
 
     async def _committed(self, new: DeliveryEvents, waits: Waits) -> list[Stored]:
+        return self._noted(new, await self._stored(new, waits))
+
+    async def _stored(self, new: DeliveryEvents, waits: Waits) -> list[Stored]:
         if self.trace is not None:
             trace = self.trace()
-            new = DeliveryEvents([event._replace(traceparent=trace) for event in new.events], new.ttl)
+            new.events = [event._replace(traceparent=trace) for event in new.events]
         lanes = self._group_commit if new.weight <= MAX_WEIGHT else self._heavy
-        try:
-            rows = await lanes.committed(new, STORE_DEADLINE, waits)
-        except DeadlineExceeded:
-            raise LedgerUnavailable("the ledger did not answer in time") from None
+        return await lanes.committed(new, STORE_DEADLINE, waits)
+
+    def _noted(self, new: DeliveryEvents, rows: list[Stored]) -> list[Stored]:
         for each, row in zip(new.events, rows, strict=True):
             if row.verdict in _KNOWN:
                 self.background_writer.record_redelivery(each.source, row.retry_id or each.event_id)

@@ -22,7 +22,6 @@ from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets
 from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
 from hookonce.receiver.source import Source
 
-Check = Callable[[Delivery, Sequence[str], datetime], None]
 _UNREADABLE = frozenset({Reason.BAD_BODY, Reason.BAD_HEADER, Reason.MISSING_HEADER, Reason.TOO_LARGE})
 """Why a genuine delivery may be unreadable: larger than it is read, too, as far as the door took it."""
 MAX_COPIED_HEADERS = 64 * 1024 * 1024
@@ -143,23 +142,43 @@ class Verifier:
             missing = f"source '{source.name}' has no signing secret; set {source.secret_places}"
             raise Rejected(Reason.NO_SECRET, missing)
 
-        check = _within(source, partial(self._key_fetcher.call_with_keys, source, source.provider.verify))
-
-        def verify(secrets: Sequence[str]) -> None:
-            try:
-                check(delivery, secrets, now)
-            except Rejected:
-                lenient = read_leniently(delivery)
-                if lenient is None:
-                    raise
-                check(lenient, secrets, now)
-
         try:
-            number = verify_and_find_secret(verify, source.secrets)
+            number = verify_and_find_secret(partial(self._check, source, delivery, now), source.secrets)
         except Rejected as error:
             raise Unproven(error.reason, error.detail) from None
         if number is not None:
             self._background_writer.record_secret_use(source.name, number)
+
+    def _check(self, source: Source, delivery: Delivery, now: datetime, secrets: Sequence[str]) -> None:
+        """Verify with secrets, and where JSON can't be read strictly once more as it can. Raises as `verify`."""
+        try:
+            self._check_within(source, delivery, now, secrets)
+        except Rejected:
+            lenient = read_leniently(delivery)
+            if lenient is None:
+                raise
+            self._check_within(source, lenient, now, secrets)
+
+    def _check_within(
+        self, source: Source, delivery: Delivery, now: datetime, secrets: Sequence[str]
+    ) -> None:
+        """Verify within the tolerance that the source says.
+
+        Where it is wider, a stale delivery is verified once more, as of the time that was signed; where it is narrower,
+        each delivery is, as if the difference had passed.
+        """
+        tolerance, usual, verify = source.tolerance, source.provider.tolerance, source.provider.verify
+        call = self._key_fetcher.call_with_keys
+        try:
+            call(source, verify, delivery, secrets, now)
+        except Rejected as error:
+            age = error.age if error.reason is Reason.STALE and usual is not None else None
+            if age is None or tolerance is None or age > tolerance:
+                raise
+            call(source, verify, delivery, secrets, now - age)
+        else:
+            if tolerance is not None and usual is not None and tolerance < usual:
+                call(source, verify, delivery, secrets, now + (usual - tolerance))
 
     def read(self, source: Source, delivery: Delivery) -> tuple[Delivery, list[Event]]:
         """Read the events of a delivery that was verified; see `authenticate`. Raises `Rejected`."""
@@ -176,34 +195,6 @@ class Verifier:
             raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
         reach("delivery.parsed")
         return delivery, events
-
-
-def _within(source: Source, check: Check) -> Check:
-    """Return what verifies a delivery within the tolerance that the source says, which may be wider or narrower.
-
-    Wider: a stale delivery is verified once more, as of the time that was signed. Narrower: each delivery is verified
-    once more, as if the difference had passed.
-    """
-    tolerance, usual = source.tolerance, source.provider.tolerance
-    if tolerance is None or usual is None:
-        return check
-    if tolerance < usual:
-
-        def narrow(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
-            check(delivery, secrets, now)
-            check(delivery, secrets, now + (usual - tolerance))
-
-        return narrow
-
-    def wide(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
-        try:
-            check(delivery, secrets, now)
-        except Rejected as error:
-            if error.reason is not Reason.STALE or error.age is None or error.age > tolerance:
-                raise
-            check(delivery, secrets, now - error.age)
-
-    return wide
 
 
 def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:

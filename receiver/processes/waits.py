@@ -110,6 +110,25 @@ def loop_threads() -> tuple[Executor, Executor]:
     )
 
 
+class Call:
+    """A bell of an event loop that nobody awaits: when it is rung, or its time is over, a function is called once."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[bool], None]) -> None:
+        self._function: Callable[[bool], None] | None = function
+
+    def done(self) -> bool:
+        """Whether it was rung."""
+        return self._function is None
+
+    def set_result(self, in_time: bool) -> None:  # noqa: FBT001  as a future
+        """Call the function, and let go of it: it holds what holds the bell."""
+        function, self._function = self._function, None
+        if function is not None:
+            function(in_time)
+
+
 class OnLoop:
     """The way of the running event loop; `askers` and `computers` are its threads for what would hold it up."""
 
@@ -118,7 +137,9 @@ class OnLoop:
         self._thread = threading.get_ident()
         self._askers = askers
         self._computers = computers
-        self._due: defaultdict[timedelta, deque[tuple[float, asyncio.Future[bool]]]] = defaultdict(deque)
+        self._due: defaultdict[timedelta, deque[tuple[float, asyncio.Future[bool] | Call]]] = defaultdict(
+            deque
+        )
         self._is_looking = False
         self._started: set[asyncio.Task[None]] = set()
 
@@ -192,7 +213,7 @@ class OnLoop:
         """Return a future."""
         return self._loop.create_future()
 
-    def ring(self, bells: Sequence[asyncio.Future[bool]]) -> None:
+    def ring(self, bells: Sequence[asyncio.Future[bool] | Call]) -> None:
         """Wake the loop once for all of them; it may have been closed meanwhile, and nobody waits."""
         try:
             if threading.get_ident() == self._thread:
@@ -210,11 +231,20 @@ class OnLoop:
         seconds = deadline.total_seconds()
         if seconds < _LOOK:
             return await self._in_time(bell, seconds)
-        self._due[deadline].append((self._loop.time() + seconds, bell))
+        self._watch(bell, deadline)
+        return await bell
+
+    def call(self, function: Callable[[bool], None], deadline: timedelta) -> Call:
+        """Return a bell that calls a function with whether it was rung in time."""
+        bell = Call(function)
+        self._watch(bell, deadline)
+        return bell
+
+    def _watch(self, bell: asyncio.Future[bool] | Call, deadline: timedelta) -> None:
+        self._due[deadline].append((self._loop.time() + deadline.total_seconds(), bell))
         if not self._is_looking:
             self._is_looking = True
             self._loop.call_later(_LOOK, self._look)
-        return await bell
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> Callable[[], None]:
         """Start a task, which is of no request; nobody can wait for its end without holding the loop up."""
@@ -243,7 +273,7 @@ class OnLoop:
             self._loop.call_later(_LOOK, self._look)
 
 
-def _end(bells: Sequence[asyncio.Future[bool]], in_time: bool) -> None:  # noqa: FBT001
+def _end(bells: Sequence[asyncio.Future[bool] | Call], in_time: bool) -> None:  # noqa: FBT001
     for bell in bells:
         if not bell.done():
             bell.set_result(in_time)

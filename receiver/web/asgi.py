@@ -9,9 +9,9 @@ from typing import Any
 
 from hookonce.receiver.logs import limited
 from hookonce.receiver.processes.waits import OnLoop, loop_threads
-from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.mounted import Endpoint
 from hookonce.receiver.web.response import Response, problem
+from hookonce.receiver.web.slow_bodies import BodyTime
 
 log = limited(__name__)
 
@@ -81,7 +81,7 @@ class _AsgiRequest:
     def __init__(self, scope: Scope, receive: Receive, at: str) -> None:
         self._receive = receive
         self._is_complete = False
-        self._time: limits.BodyTime | None = None
+        self._time: BodyTime | None = None
         self.method: str = scope["method"]
         self.path = at + str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
         self.query = scope.get("query_string", b"").decode("latin-1")
@@ -97,7 +97,7 @@ class _AsgiRequest:
     async def piece(self, _size: int) -> bytes:
         """Return what the server has next. Raises: OSError where the client has gone, or takes too long."""
         clock = asyncio.get_running_loop().time
-        self._time = self._time or limits.BodyTime(clock())
+        self._time = self._time or BodyTime(clock())
         while not self._is_complete:
             async with asyncio.timeout_at(self._time.until):
                 message = await self._receive()

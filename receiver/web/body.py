@@ -6,8 +6,8 @@ body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 
 import io
 import threading
-import time
 from collections import deque
+from collections.abc import Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,6 @@ from gunicorn.http.errors import ParseException
 from hookonce.providers import Reason, Rejected
 from hookonce.providers.kit.reading.content_coding import coding_of, longest_text
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
-from hookonce.receiver.web.http.limits import BodyTime
 from hookonce.receiver.web.request import Request, WsgiRequest
 
 SMALL_BODY = 64 * 1024
@@ -31,6 +30,14 @@ PATIENCE = timedelta(seconds=4)
 
 class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
     """This process holds as many bytes of large bodies as it may; the sender must try again."""
+
+    line = "overloaded: %s"
+
+
+class BodyDropped(Overloaded):
+    """The server that runs the application has left a body out; the sender must try again."""
+
+    line = "body dropped: %s"
 
 
 class MemoryBudget:
@@ -125,7 +132,7 @@ async def read_body(
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
     `unsupported_encoding`, `bad_body` for one that ends early, `too_slow` for one that takes too long.
-    Raises `Overloaded` too, also where a body took too long because it waited for memory.
+    Raises `Overloaded` too, also where a body took too long because it waited for memory, and `BodyDropped`.
     """
     headers = request.headers
     coding = coding_of(headers)
@@ -144,13 +151,22 @@ async def read_body(
         raise Rejected(Reason.TOO_SLOW, "the body did not arrive in time") from None
     except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
         raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
+    _expect_whole(body, length, limit, headers)
+    if coding:
+        await reservation.reserve(len(body) + (longest_text(body, coding, limit) or 0))
+    return body
+
+
+def _expect_whole(body: bytes, length: int | None, limit: int, headers: Mapping[str, str]) -> None:
+    if not body and "upgrade" in headers and (length or "transfer-encoding" in headers):
+        raise BodyDropped(
+            "the server passed on no body of a request that offers an Upgrade, as Java's HttpClient does; "
+            "run `uvicorn --http h11`, or another server"
+        )
     if len(body) > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
     if length is not None and len(body) < length:
         raise Rejected(Reason.BAD_BODY, f"the body ended after {len(body)} of {length} bytes")
-    if coding:
-        await reservation.reserve(len(body) + (longest_text(body, coding, limit) or 0))
-    return body
 
 
 def _content_length(text: str) -> int | None:
@@ -162,11 +178,10 @@ def _content_length(text: str) -> int | None:
 
 
 async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
-    """Read up to `size` bytes. The clock is looked at between two pieces; how long one may take is the server's.
+    """Read up to `size` bytes; the request knows how long they may take.
 
     Raises: OSError (`TimeoutError` where it took too long), ValueError and `Overloaded`.
     """
-    body_time = BodyTime(time.monotonic())
     first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
         if size > SMALL_BODY:
@@ -174,12 +189,8 @@ async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
         return first
     body = io.BytesIO()
     body.write(first)
-    body_time.extend(len(first), time.monotonic())
     await reservation.reserve(len(first))
     while (left := size - body.tell()) > 0 and (piece := await request.piece(min(READ_SIZE, left))):
         body.write(piece)
-        if (now := time.monotonic()) > body_time.until:
-            raise TimeoutError
-        body_time.extend(len(piece), now)
         await reservation.reserve(body.tell())
     return body.getvalue()

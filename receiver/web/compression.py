@@ -5,6 +5,7 @@ request that another site has made is sent as it is, and a form's token looks di
 """
 
 import zlib
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 
@@ -22,9 +23,9 @@ _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 """Of Sec-Fetch-Site: a client that is no browser, a page of ours, and what a person typed or has as a bookmark."""
 
 
-def compress_answers(app: Flask) -> None:
-    """Have each answer of this application compressed, where that may be."""
-    app.after_request(lambda response: compressed(request, response))
+def compress_answers(app: Flask, but: Collection[str] = ()) -> None:
+    """Have each answer of this application compressed, where that may be, `but` those of these endpoints."""
+    app.after_request(lambda answer: answer if request.endpoint in but else compressed(request, answer))
 
 
 def compressed(request: Request, response: Response) -> Response:

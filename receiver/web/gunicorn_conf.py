@@ -15,7 +15,13 @@ from hookonce.receiver.config.concurrency import cores, processes
 MAX_OPEN_FILES = 65536
 APPLICATION = "hookonce.receiver.app"
 
-bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
+_door = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
+# `hookonce serve` says where the desk is; else it is at the door.
+bind = [
+    each
+    for each in (*_door.split(","), os.environ.get("HOOKONCE_DESK", "door"))
+    if each not in {"door", "off"}
+]
 worker_class = "hookonce.receiver.web.worker.LoopWorker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or processes(cores()))
 worker_connections = 4000

@@ -8,27 +8,26 @@ Senders see the status, the event ids they sent and a reason slug; never why a s
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.load import OverLimit
-from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.pipeline import QUICK_BODY, Intake, IntakeResult
 from hookonce.receiver.intake.verification import Unproven
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, hashed, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
+from hookonce.receiver.processes.waits import IN_THREAD, OnLoop, Waits, run
 from hookonce.receiver.source import Source
 from hookonce.receiver.web import problem_details
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
-from hookonce.receiver.web.request import Request, WsgiRequest
+from hookonce.receiver.web.request import Request
 from hookonce.receiver.web.request_headers import BODY_STATUS
-from hookonce.receiver.web.response import JSON, Response, StartResponse, problem
+from hookonce.receiver.web.response import JSON, Response, problem
 
 log = limited(__name__)
 
@@ -63,14 +62,14 @@ class DeliveryEndpoint:
         )
         self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 3 * largest), 2 * largest)
         self._sources = settings.sources
+        self._quick = {
+            name: source
+            for name, source in settings.sources.items()
+            if "POST" in source.provider.methods and intake.is_quick(source)
+        }
         self._max_body = settings.max_body
         self._intake = intake
         self._prefix = prefix
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
-        request = WsgiRequest(environ)
-        return self.answered(request, self._prefix).send(request.method, start_response)
 
     def answered(self, request: Request, prefix: str) -> Response:
         """Answer a request, whose path begins with `prefix`, in the thread that calls. Raises nothing."""
@@ -101,7 +100,7 @@ class DeliveryEndpoint:
             limit = source.body_limit(self._max_body)
             body = await read_body(request, limit, reservation, may_be_compressed=True)
         except Overloaded as error:
-            log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
+            log.warning(error.line, error, extra={"delivery": new_id(), "source": source.name})
             return problem(503, "overloaded", close=True)
         except Rejected as error:
             self._intake.background_writer.record_rejection(source.name, error.reason, error.detail, {}, b"")
@@ -114,11 +113,48 @@ class DeliveryEndpoint:
             return _refuse(source, error, began)
         except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
             return _unavailable(source, error)
-        if result.events and not source.unauthenticated:  # a probe proves nothing
-            request.is_genuine = True
-            request.is_replay = result.is_duplicate
-        reach("delivery.answered")
-        return await _answer(source, delivery, result, began, waits)
+        _note_proof(request, source, result)
+        if len(result.events) > _MANY:
+            answer = await waits.compute(_answer_and_log, source, delivery, result, began)
+            await waits.compute(result.let_go)
+        else:
+            answer = _answer_and_log(source, delivery, result, began)
+        return answer
+
+    def begin(self, request: Request, body: bytes, waits: OnLoop, land: Callable[[Response], None]) -> bool:
+        """Begin to take in a delivery that came whole (`http.connection.Begin`)."""
+        began = monotonic()
+        source = self._quick.get(request.path[len(self._prefix) :])
+        if source is None or request.method != "POST" or "content-encoding" in request.headers:
+            return False
+        if len(body) > min(QUICK_BODY, source.body_limit(self._max_body)):
+            return False
+        delivery = _delivery(source, self._prefix, request, body, "")
+        return self._intake.begin(
+            source, delivery, waits, lambda taken: land(_outcome(taken, request, source, delivery, began))
+        )
+
+
+def _outcome(
+    taken: Callable[[], IntakeResult], request: Request, source: Source, delivery: Delivery, began: float
+) -> Response:
+    """Answer a delivery that was taken in, or could not be."""
+    try:
+        result = taken()
+        _note_proof(request, source, result)
+        return _answer_and_log(source, delivery, result, began)
+    except LedgerUnavailable as error:
+        return _unavailable(source, error)
+    except Exception as error:
+        log.exception("a request failed: %s", type(error).__name__)
+        return problem(500, "internal_error", close=True)
+
+
+def _note_proof(request: Request, source: Source, result: IntakeResult) -> None:
+    if result.events and not source.unauthenticated:  # a probe proves nothing
+        request.is_genuine = True
+        request.is_replay = result.is_duplicate
+    reach("delivery.answered")
 
 
 def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable | OverLimit) -> Response:
@@ -155,16 +191,6 @@ def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_s
     headers = dict(request.headers)
     headers.pop("content-length", None)
     return Delivery(request.method, source.url_of(prefix + source.name, query), headers, body, path_secret)
-
-
-async def _answer(
-    source: Source, delivery: Delivery, result: IntakeResult, began: float, waits: Waits
-) -> Response:
-    if len(result.events) <= _MANY:
-        return _answer_and_log(source, delivery, result, began)
-    answer = await waits.compute(_answer_and_log, source, delivery, result, began)
-    await waits.compute(result.let_go)
-    return answer
 
 
 def _answer_and_log(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:

@@ -4,22 +4,28 @@ What our own gunicorn worker withstands is the other server's matter then (docs/
 What counts stays: no 2xx before the ledger holds the event, bodies bounded and whole, no request in the log.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol
 
+from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
 from hookonce.receiver.intake.pipeline import Intake, utc_now
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import Waits
+from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.web.client_address import Network
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
-from hookonce.receiver.web.request import Request
+from hookonce.receiver.web.request import Request, WsgiRequest
 from hookonce.receiver.web.response import Headers, Response, StartResponse, problem
 
 log = limited(__name__)
+
+DOOR = "hookonce_door"
+"""Where a Flask application has its front door among its extensions."""
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -47,13 +53,10 @@ def endpoint(at: str = PREFIX, clock: Callable[[], datetime] = utc_now) -> Deliv
 
 
 class Endpoint(Protocol):
-    """What answers requests past the framework: on an event loop, and as a WSGI application."""
+    """What answers the requests of a place, however they wait."""
 
     async def answer(self, request: Request, waits: Waits) -> Response:
         """Answer a request. Raises nothing."""
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
 
 
 class WithoutServers:
@@ -64,13 +67,6 @@ class WithoutServers:
 
     async def answer(self, request: Request, waits: Waits) -> Response:  # noqa: ARG002  as any endpoint
         """Say in the log what is missing."""
-        return self._refuse()
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Say in the log what is missing (PEP 3333)."""
-        return self._refuse().send(environ["REQUEST_METHOD"], start_response)
-
-    def _refuse(self) -> Response:
         log.error("a delivery can't be taken in: %s", self._missing)
         return problem(503, "ledger_unavailable", close=True)
 
@@ -91,42 +87,87 @@ def guest(at: str = PREFIX) -> Endpoint:
     return endpoint(at)
 
 
-class FrontDoor:
-    """Hands a request to the endpoint of its path, past a framework's routing, or to the framework.
+class Part(StrEnum):
+    """What an address answers: `/hooks` and `/commands`, which strangers send, all that operators ask for, or both."""
 
-    The name of a place is a path, or the beginning of paths where it ends with a slash. A `guest` is in somebody else's
-    application, behind a server that may refuse `Connection: close`, as PEP 3333 has it. `proxies` may say whose
-    request they bring.
+    DOOR = "door"
+    DESK = "desk"
+    BOTH = "both"
+
+
+def part_of(environ: Mapping[str, Any]) -> Part:
+    """Return what is answered at the address of a request, a port or a socket's path, as `hookonce serve` said."""
+    desk = os.environ.get(DESK_VARIABLE, Part.DOOR)
+    if desk == Part.DOOR:
+        return Part.BOTH
+    address = environ.get("SERVER_PORT") or environ.get("SERVER_NAME")
+    return Part.DESK if desk.endswith(f":{address}") else Part.DOOR
+
+
+def answered(endpoint: Endpoint, environ: dict[str, Any]) -> Response:
+    """Have an endpoint answer a request of a WSGI server, the calling thread waiting for it."""
+    return run(endpoint.answer(WsgiRequest(environ), IN_THREAD))
+
+
+class Nowhere:
+    """Answers for what is not at an address."""
+
+    async def answer(self, request: Request, waits: Waits) -> Response:  # noqa: ARG002  as any endpoint
+        """Say that nothing is there."""
+        return problem(404, Reason.UNKNOWN_SOURCE, close=True)
+
+
+NOWHERE = Nowhere()
+
+
+class FrontDoor:
+    """Knows the endpoint of a path; what has none is the framework's.
+
+    The name of a place is a path, or the beginning of paths where it ends with a slash. Places of the `desk`, and the
+    framework, are not at an address that is the door's alone, nor the door's at the desk's. `proxies` may say whose
+    request they bring. As a WSGI application it stands before the framework of a host, whose server may refuse
+    `Connection: close` (PEP 3333).
     """
 
     def __init__(
         self,
-        places: Mapping[str, Endpoint],
+        door: Mapping[str, Endpoint],
         otherwise: Application,
         *,
-        is_guest: bool = False,
+        desk: Mapping[str, Endpoint] | None = None,
         proxies: Sequence[Network] = (),
     ) -> None:
-        self.places = tuple(places.items())
+        self._door, self._desk = door, desk or {}
         self.otherwise = otherwise
         self.proxies = proxies
-        self._is_guest = is_guest
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        endpoint = self.at(environ["PATH_INFO"])
+        endpoint = self.at(Part.BOTH, environ["PATH_INFO"])
         if endpoint is None:
             return self.otherwise(environ, start_response)
-        if self._is_guest and not environ.get("SERVER_SOFTWARE", "").startswith(_KEEP_CLOSE):
-            return endpoint(environ, partial(_start_without_close, start_response))
-        return endpoint(environ, start_response)
+        if not environ.get("SERVER_SOFTWARE", "").startswith(_KEEP_CLOSE):
+            start_response = partial(_start_without_close, start_response)
+        return answered(endpoint, environ).send(environ["REQUEST_METHOD"], start_response)
 
-    def at(self, path: str) -> Endpoint | None:
+    def at(self, part: Part, path: str) -> Endpoint | None:
         """Return whose a path is; None for the framework's."""
-        for name, endpoint in self.places:
-            if path == name or (name[-1] == "/" and path.startswith(name)):
-                return endpoint
-        return None
+        found = _found(self._door, path)
+        if part is Part.DOOR:
+            return found or NOWHERE
+        desk = _found(self._desk, path)
+        if found is not None and (part is Part.BOTH or desk is None):
+            return desk or found if part is Part.BOTH else NOWHERE
+        # A proxy that reads such a path otherwise than we do would hand it to the wrong part.
+        is_odd = self._desk and not {".", ".."}.isdisjoint(path.split("/"))
+        return NOWHERE if is_odd else desk
+
+
+def _found(places: Mapping[str, Endpoint], path: str) -> Endpoint | None:
+    for name, endpoint in places.items():
+        if path == name or (name[-1] == "/" and path.startswith(name)):
+            return endpoint
+    return None
 
 
 def _start_without_close(start_response: StartResponse, status: str, headers: Headers) -> Any:  # noqa: ANN401  what the server's gives
@@ -135,5 +176,11 @@ def _start_without_close(start_response: StartResponse, status: str, headers: He
 
 def door_of(application: Any) -> FrontDoor:  # noqa: ANN401  any WSGI application
     """Return the front door of a Flask application; one without places where it has none, or something before it."""
-    door = getattr(application, "wsgi_app", None)
+    own = getattr(application, "extensions", {}).get(DOOR) if _is_untouched(application) else None
+    door = own or getattr(application, "wsgi_app", None)
     return door if isinstance(door, FrontDoor) else FrontDoor({}, application)
+
+
+def _is_untouched(application: Any) -> bool:  # noqa: ANN401  same
+    """Whether nothing stands before a Flask application, as middleware would."""
+    return getattr(getattr(application, "wsgi_app", None), "__self__", None) is application

@@ -1,16 +1,16 @@
-"""`/livez`, `/readyz` and `/metrics`, past Flask: strangers may ask, and an answer must cost next to nothing."""
+"""`/livez`, `/readyz` and `/metrics`: strangers may ask, and an answer must cost next to nothing."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
 from hookonce.providers import Reason
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
-from hookonce.receiver.web.request import Request, WsgiRequest
-from hookonce.receiver.web.response import Response, StartResponse, problem
+from hookonce.receiver.processes.waits import Waits
+from hookonce.receiver.web.request import Request
+from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
 
@@ -66,11 +66,6 @@ class OperatorPages:
 
     def __init__(self, pages: Mapping[str, Response | Shared]) -> None:
         self._pages = pages
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
-        request = WsgiRequest(environ)
-        return run(self.answer(request, IN_THREAD)).send(request.method, start_response)
 
     async def answer(self, request: Request, waits: Waits) -> Response:
         """Answer a request. Raises nothing."""

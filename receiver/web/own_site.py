@@ -6,14 +6,13 @@ hosts` (a proxy on the machine hands the console on under its name). Tunnels bri
 commands and probes, which take any; what a browser sends there from another site is refused instead.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
 
 from hookonce.receiver.intake.other_sites import host_of, is_loopback, is_of_other_site
-from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
-from hookonce.receiver.web.mounted import Application, Endpoint
-from hookonce.receiver.web.request import Request, WsgiRequest
-from hookonce.receiver.web.response import Response, StartResponse, problem
+from hookonce.receiver.processes.waits import OnLoop, Waits
+from hookonce.receiver.web.mounted import Endpoint
+from hookonce.receiver.web.request import Request
+from hookonce.receiver.web.response import Response, problem
 
 OTHER_SITE, OTHER_HOST = "other_site", "unknown_host"
 _FORBIDDEN, _MISDIRECTED = 403, 421
@@ -43,6 +42,7 @@ class GuardedEndpoint:
 
     def __init__(self, endpoint: Endpoint, site: OwnSite, *, any_host: bool = True) -> None:
         self._endpoint = endpoint
+        self._begin: Callable[..., bool] | None = getattr(endpoint, "begin", None)
         self._site = site
         self._any_host = any_host
 
@@ -51,20 +51,8 @@ class GuardedEndpoint:
         refusal = self._site.refusal(request.peer, request.headers, any_host=self._any_host)
         return refusal or await self._endpoint.answer(request, waits)
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
-        request = WsgiRequest(environ)
-        return run(self.answer(request, IN_THREAD)).send(request.method, start_response)
-
-
-def at_own_hosts(application: Application, site: OwnSite) -> Application:
-    """Return the application without the requests that come under another's name."""
-
-    def guarded(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        request = WsgiRequest(environ)
-        refusal = site.refusal(request.peer, request.headers, any_host=False)
-        return (
-            refusal.send(request.method, start_response) if refusal else application(environ, start_response)
-        )
-
-    return guarded
+    def begin(self, request: Request, body: bytes, waits: OnLoop, land: Callable[[Response], None]) -> bool:
+        """Begin to answer a request, where the endpoint can (`connection.Begin`)."""
+        if self._begin is None or self._site.refusal(request.peer, request.headers, any_host=self._any_host):
+            return False
+        return self._begin(request, body, waits, land)

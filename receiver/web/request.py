@@ -1,10 +1,11 @@
 """A request as endpoints see it, whatever server reads it: `Request` is the port, `WsgiRequest` any WSGI server's."""
 
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
-from hookonce.receiver.web.slow_bodies import watched
+from hookonce.receiver.web.slow_bodies import BodyTime, watched
 
 GENUINE = "hookonce.genuine"
 """Set in a WSGI environment where `Request.is_genuine` is."""
@@ -49,6 +50,7 @@ class WsgiRequest:
         self.path: str = environ["PATH_INFO"] if path is None else path
         self.query: str = environ.get("QUERY_STRING") or ""
         self.is_replay = False
+        self._time: BodyTime | None = None
         self._headers: dict[str, str] | None = None
 
     @property
@@ -84,8 +86,12 @@ class WsgiRequest:
 
     async def piece(self, size: int) -> bytes:
         """Read, for as long as a piece may take where the server shows its socket. Raises: OSError."""
+        self._time = self._time or BodyTime(time.monotonic())
         with watched(self._environ):
             data: bytes = self._environ["wsgi.input"].read(size)
+        if (now := time.monotonic()) > self._time.until:
+            raise TimeoutError("a body took too long")
+        self._time.extend(len(data), now)
         return data
 
 

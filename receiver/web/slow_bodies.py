@@ -12,9 +12,25 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hookonce.receiver.web.http.limits import BODY_LAG, LOOK
+from hookonce.receiver.web.http import limits
 
 _SOCKETS = ("gunicorn.socket", "werkzeug.socket")
+
+
+class BodyTime:
+    """Until when the next bytes of a body must come; `now` is of any one clock, in seconds."""
+
+    __slots__ = ("_end", "until")
+
+    def __init__(self, now: float) -> None:
+        self._end = now + limits.BODY_TIMEOUT.total_seconds()
+        self.until = now + limits.BODY_LAG.total_seconds()
+
+    def extend(self, size: int, now: float) -> None:
+        """Note that so many bytes came."""
+        self.until = min(
+            self.until + size / limits.BODY_RATE, now + limits.BODY_LAG.total_seconds(), self._end
+        )
 
 
 class Watch:
@@ -27,7 +43,7 @@ class Watch:
 
     def begin(self, client: Any) -> None:  # noqa: ANN401  a socket
         """Watch a socket from now on."""
-        self._until[client] = time.monotonic() + BODY_LAG.total_seconds()
+        self._until[client] = time.monotonic() + limits.BODY_LAG.total_seconds()
         if self._process != os.getpid():
             with self._starting:
                 if self._process != os.getpid():
@@ -40,7 +56,7 @@ class Watch:
 
     def _run(self) -> None:
         while True:
-            time.sleep(LOOK.total_seconds())
+            time.sleep(limits.LOOK.total_seconds())
             now = time.monotonic()
             for client in [each for each, until in list(self._until.items()) if until < now]:
                 if self._until.pop(client, None) is not None:

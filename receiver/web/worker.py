@@ -18,7 +18,6 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +41,7 @@ from hookonce.receiver.web.http.request import Environ, base
 from hookonce.receiver.web.http.settings import require_honoured
 from hookonce.receiver.web.http.transport import SecureTransport, Transport
 from hookonce.receiver.web.http.turns import Turns
-from hookonce.receiver.web.mounted import Endpoint, door_of
+from hookonce.receiver.web.mounted import door_of
 
 log = limited(__name__)
 
@@ -70,23 +69,9 @@ def return_large_memory() -> None:
 
 
 class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
-    """The worker class of `receiver.web.gunicorn_conf`; what its connections share (`connection.House`)."""
+    """The worker class of `receiver.web.gunicorn_conf`; what its connections share."""
 
-    application: ApplicationThreads
-    loop: asyncio.AbstractEventLoop
-    turns: Turns
-    clients: Clients
-    crowd: Crowd
-    graves: Graves
-    refusals: Pace
-    keepalive: float
-    head_limits: tuple[int, int, int]
-    is_logged: bool
-    endpoint_at: Callable[[str], Endpoint | None]
-    waits: OnLoop
-    alive: bool
-    is_closing = False
-    sockets: list[Any]
+    is_closing = _is_hasty = False
 
     @classmethod
     def check_config(cls, cfg: Any, _log: Any) -> None:  # noqa: ANN401
@@ -187,8 +172,6 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def _end(self) -> None:
         self.alive, self.is_closing = False, True
         self._ended.set()
-
-    _is_hasty = False
 
     async def _rest(self, seconds: float) -> None:
         """Wait for so long, or until told to end."""

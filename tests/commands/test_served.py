@@ -37,6 +37,7 @@ def url(database_url, redis_url, tmp_path):
     (tmp_path / "shop.py").write_text(SHOP)
     [port] = free_ports(1)
     environ = os.environ | {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "SHOP": TOKEN}
+    environ["HOOKONCE_DESK"] = "off"
     program = [sys.executable, "-m", "hookonce.receiver.cli"]
     commands = [[*program, "serve", "--bind", f"127.0.0.1:{port}"], [*program, "worker"]]
     with contextlib.ExitStack() as processes:

@@ -198,7 +198,7 @@ def _environment(database_url, redis_url):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     secrets = {f"SECRET_{name.upper()}": secret for name, secret in SECRETS.items()}
     ours = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "HOOKONCE_ADMIN_TOKEN": TOKEN}
-    return kept | secrets | ours | {"WEB_CONCURRENCY": "1", "PYTHONPATH": str(ROOT)}
+    return kept | secrets | ours | {"HOOKONCE_DESK": "door", "WEB_CONCURRENCY": "1", "PYTHONPATH": str(ROOT)}
 
 
 def _await(url):

@@ -107,6 +107,22 @@ def test_chunked_body_is_read_whole(served):
     assert (answer.status, answer.document["status"]) == (200, "accepted")
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_delivery_that_offers_an_upgrade_is_taken_or_is_to_come_again(served, is_chunked):
+    name = f"upgrade_{is_chunked}"
+    head, _, body = served.signed(paid(name)).partition(b"\r\n\r\n")
+    head += b"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
+    if is_chunked:
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+        head, body = b"\r\n".join([*lines, b"Transfer-Encoding: chunked"]), raw_http.chunked(body)
+
+    answer = served.exchange(head + b"\r\n\r\n" + body)
+
+    is_dropped = answer.status == 503 and "uvicorn --http h11" in served.project.said
+    assert answer.status == 200 or is_dropped
+    assert len(events(served, f"evt_{name}")) == (answer.status == 200)
+
+
 def test_body_that_ends_early_is_not_kept(served):
     signed = served.signed(paid("cut"))
 

@@ -158,6 +158,7 @@ def _environment(database_url, redis_url):
         | {
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
+            "HOOKONCE_DESK": "door",
             "WEB_CONCURRENCY": "1",
             "HOOKONCE_LOG_LEVEL": "INFO",
             "PYTHONPATH": str(ROOT),

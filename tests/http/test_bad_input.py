@@ -249,6 +249,7 @@ FRAMING = {
     "header without a colon": (raw(b"this-is-the-secret-of-stripe-itself"), 400, "bad_header"),
     "header without a name": (raw(b": b"), 400, "bad_header"),
     "header in UTF-8 by name": (raw("Sché: b".encode()), 400, "bad_header"),
+    "no host": (b"POST /hooks/stripe HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 400, "bad_header"),
     "two hosts": (raw(b"Host: other"), 400, "bad_header"),
     "two content types": (raw(b"Content-Type: a/b\r\nContent-Type: c/d"), 400, "bad_header"),
     "header of 200 KB": (raw(b"A: " + b"x" * 200_000), 400, "bad_header"),

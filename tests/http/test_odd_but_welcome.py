@@ -121,7 +121,9 @@ WAYS = {
     "slash percent-encoded": lambda s, body: request(
         target="/hooks%2fstripe", headers=head_of(s, body), body=body
     ),
-    "no host": lambda s, body: request(headers=head_of(s, body), body=body).replace(b"Host: test\r\n", b""),
+    "no host, by HTTP/1.0": lambda s, body: request(
+        headers=head_of(s, body), body=body, version="HTTP/1.0"
+    ).replace(b"Host: test\r\n", b""),
     "empty line first": lambda s, body: b"\r\n" + s.signed(body),
     "an upgrade offered, as Java does": lambda s, body: request(
         headers=[

@@ -73,17 +73,18 @@ def test_serve_says_in_one_block_what_it_is_and_ends_quietly(inbox):
     inbox["env"]["WEB_CONCURRENCY"] = "1"  # so that no other is still beginning when it answers
 
     status, said = said_until_interrupted(
-        inbox, "serve", "--bind", f"127.0.0.1:{port}", sign=lambda _: answers(port)
+        inbox, "serve", "--bind", f"127.0.0.1:{port}", "--desk", "off", sign=lambda _: answers(port)
     )
 
     head, *parts = said.splitlines()
     assert head.startswith("hookonce ")
     assert head.endswith(" serve: receives webhooks until Ctrl-C")
     assert f"  listens    127.0.0.1:{port}" in parts
+    assert "  desk       off" in parts
     assert "  processes  1, as WEB_CONCURRENCY says" in parts
     assert "  sources    2: github, stripe" in parts
     assert [each for each in parts if each.startswith("  handlers   none has told of itself")]
-    assert len(parts) <= 7
+    assert len(parts) <= 8
     assert max(map(len, parts)) < 80
     assert status == 0
 

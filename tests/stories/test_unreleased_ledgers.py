@@ -14,7 +14,7 @@ from tests.support.outcomes import put_into_state
 SECRET = "whsec_of_the_tests"
 COMMANDS = [
     ("db", "upgrade"),
-    ("serve", "--bind", "127.0.0.1:{port}"),
+    ("serve", "--bind", "127.0.0.1:{port}", "--desk", "off"),
     ("worker",),
     ("worker", "--alone"),
     ("sweep", "--once"),

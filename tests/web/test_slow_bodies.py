@@ -8,8 +8,8 @@ import pytest
 
 from hookonce.receiver.processes.waits import run
 from hookonce.receiver.web import slow_bodies
-from hookonce.receiver.web.http.limits import BodyTime
 from hookonce.receiver.web.request import WsgiRequest
+from hookonce.receiver.web.slow_bodies import BodyTime
 
 KB, MB = 1000, 1_000_000
 
@@ -50,8 +50,8 @@ def test_body_may_stand_still_for_eight_seconds_however_much_has_come(stillness,
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(slow_bodies, "BODY_LAG", timedelta(seconds=0.2))
-    monkeypatch.setattr(slow_bodies, "LOOK", timedelta(seconds=0.05))
+    monkeypatch.setattr(slow_bodies.limits, "BODY_LAG", timedelta(seconds=0.2))
+    monkeypatch.setattr(slow_bodies.limits, "LOOK", timedelta(seconds=0.05))
     monkeypatch.setattr(slow_bodies, "_WATCH", slow_bodies.Watch())
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 
 import click
@@ -15,7 +16,7 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.handlers import known_handlers
@@ -28,10 +29,18 @@ _ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--bind", "-b", help="Where to listen; default 0.0.0.0:$PORT, port 8000.")
+@click.option(
+    "--bind", "-b", help="Where deliveries and commands come; default 0.0.0.0:$PORT, port 8000; or `off`."
+)
+@click.option(
+    "--desk",
+    help="Where the console, the API and metrics are; default 127.0.0.1:8001; `door`: where deliveries come; or `off`.",
+)
 @click.argument("gunicorn_options", nargs=-1, type=click.UNPROCESSED)
-def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
+def serve(bind: str | None, desk: str | None, gunicorn_options: tuple[str, ...]) -> None:
     """Receive webhooks until stopped. Further options go to gunicorn.
+
+    Senders reach /hooks and /commands at one address, /api, /admin and /metrics are at another.
 
     Checks configuration and schema first: exit 78 if they are not right. A database that is merely away is
     waited for, with 503 to the senders.
@@ -43,7 +52,8 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
         raise click.UsageError("--port is no option; `--bind :8000`, or PORT, says where to listen")
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
-    where = _where(gunicorn_options)
+    os.environ[DESK_VARIABLE] = desk = desk or settings.desk
+    where = _where(desk, gunicorn_options)
     handlers: set[str] | None = None
     try:
         health.require_schema(settings.database_url)
@@ -65,14 +75,15 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     os.execv(sys.executable, argv)  # noqa: S606  gunicorn takes our place, and our signals
 
 
-def _introduce(settings: Settings, where: str, handlers: set[str] | None) -> None:
+def _introduce(settings: Settings, where: Sequence[str], handlers: set[str] | None) -> None:
     number = os.environ.get("WEB_CONCURRENCY")
     running = "none has told of itself; `hookonce worker` runs them"
     introduce(
         "serve",
         "receives webhooks until Ctrl-C",
         [
-            ("listens", where),
+            ("listens", where[0]),
+            *[("desk", each) for each in where[1:]],
             (
                 "processes",
                 f"{number}, as WEB_CONCURRENCY says"
@@ -89,21 +100,24 @@ def _introduce(settings: Settings, where: str, handlers: set[str] | None) -> Non
     )
 
 
-def _where(gunicorn_options: tuple[str, ...]) -> str:
-    """Return where gunicorn is to listen, once it is sure that it can. Raises: `click.ClickException`.
+def _where(desk: str, gunicorn_options: tuple[str, ...]) -> Sequence[str]:
+    """Return where gunicorn is to listen, for the desk too, once that is free. Raises: `click.ClickException`.
 
     gunicorn would try five times, and log each; what it alone knows of, as sockets it is handed, is left to it.
     """
     if os.environ.get("LISTEN_FDS") or os.environ.get("GUNICORN_CMD_ARGS"):
-        return "where gunicorn is told to"
+        return ["where gunicorn is told to"]
     where = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT') or 8000}"
+    if where == desk == "off":
+        raise click.UsageError("nothing would listen: --bind and --desk are off")
     if "--reuse-port" not in gunicorn_options:
-        for host, port in _ADDRESS.findall(where):
-            _require_free(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104  gunicorn's default
-    return where
+        for each, option in ((where, "--bind HOST:PORT or PORT"), (desk, "--desk HOST:PORT")):
+            for host, port in _ADDRESS.findall(each):
+                _require_free(host.strip("[]") or "0.0.0.0", int(port), option)  # noqa: S104  gunicorn's default
+    return [where, desk]
 
 
-def _require_free(host: str, port: int) -> None:
+def _require_free(host: str, port: int, option: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn: a port just left is free
@@ -115,7 +129,7 @@ def _require_free(host: str, port: int) -> None:
                 if getattr(error, "errno", None) == errno.EADDRINUSE
                 else f"can't listen at {host}:{port}: {getattr(error, 'strerror', None) or error}; see to that"
             )
-            raise click.ClickException(f"{why}, or listen elsewhere with --bind HOST:PORT or PORT") from None
+            raise click.ClickException(f"{why}, or listen elsewhere with {option}") from None
 
 
 def _require_numbers(*variables: str) -> None:

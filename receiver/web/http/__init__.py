@@ -1,4 +1,4 @@
-"""HTTP/1.x as strangers speak it: bytes to a request, an answer to bytes, and whose turn it is meanwhile.
+"""HTTP/1.x as strangers speak it, by a server that may face the network, in plain or under TLS, without a proxy.
 
 `limits` holds every number. Without sockets: `head` reads request lines and headers (llhttp, and what it lets pass),
 `chunks` reads chunked bodies, `request` is what endpoints and WSGI applications see of one, `answer` writes answers.

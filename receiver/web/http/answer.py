@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from hookonce.receiver.web import problem_details
+from hookonce.receiver.web.http.head import Head
 from hookonce.receiver.web.response import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -70,10 +71,11 @@ def has_body(status: str, method: str) -> bool:
     return method != "HEAD" and status[:3] not in _BODILESS
 
 
-def head_of(said: Response, *, closes: bool, says_keep_alive: bool) -> bytes:
-    """Write the head of what an endpoint says. Raises `BadAnswer`."""
-    connection = _CLOSE if closes else _KEEP_ALIVE if says_keep_alive else ""
-    return _common_head(said._replace(body=b""), len(said.body), int(time.time()), connection)
+def written(said: Response, head: Head, *, keeps: bool) -> bytes:
+    """Write what an endpoint says to a request. Raises `BadAnswer`."""
+    connection = _CLOSE if not keeps else _KEEP_ALIVE if head.version == (1, 0) else ""
+    begun = _common_head(said._replace(body=b""), len(said.body), int(time.time()), connection)
+    return begun + said.body if has_body(said.line, head.method) else begun
 
 
 def chunk(data: bytes) -> bytes:

@@ -11,37 +11,23 @@ import io
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer
-from hookonce.receiver.web.http.body_stream import BlockingStream, BodyStream
-from hookonce.receiver.web.http.head import Head
+from hookonce.receiver.web.http.body_stream import BlockingStream
 from hookonce.receiver.web.http.request import Environ, IncomingRequest
 from hookonce.receiver.web.request import GENUINE
+
+Connection = Any
+"""The connection on which an answer goes (`connection.Connection`), which imports this module."""
 
 THREADS = 8
 LARGE_BODIES = THREADS // 2
 """Threads that may wait at once for the rest of a body of more than `limits.LARGE_BODY`."""
 
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
-
-
-class Exchange(Protocol):
-    """The connection on which a request came, and on which its answer goes."""
-
-    async def send(self, data: bytes) -> None:
-        """Send a part of an answer, or all of it. Raises `Gone` and `TooLate`."""
-
-    def charge(self, seconds: float) -> None:
-        """Charge its client what a thread has worked for it."""
-
-    async def slow_down(self) -> None:
-        """Wait before an answer that ends the connection, if there are many of them."""
-
-    def keeps(self, head: Head, stream: BodyStream) -> bool:
-        """Whether the connection is kept after an answer to this request."""
 
 
 class _LastPart(NamedTuple):
@@ -61,7 +47,7 @@ class ApplicationThreads:
         self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
 
     async def answer(
-        self, request: IncomingRequest, answer: Answer, environ: Environ, exchange: Exchange
+        self, request: IncomingRequest, answer: Answer, environ: Environ, exchange: Connection
     ) -> bool:
         """Have the application answer a request; whether the connection is kept. Raises what the application raises."""
         if await request.stream.read_ahead(limits.LARGE_BODY):
@@ -70,7 +56,7 @@ class ApplicationThreads:
             return await self._call(request, answer, environ, exchange)
 
     async def _call(
-        self, request: IncomingRequest, answer: Answer, environ: Environ, exchange: Exchange
+        self, request: IncomingRequest, answer: Answer, environ: Environ, exchange: Connection
     ) -> bool:
         environ["wsgi.input"] = io.BufferedReader(BlockingStream(request.stream, self._loop))
         said = await self._loop.run_in_executor(self._threads, self._run, environ, request, answer, exchange)
@@ -81,7 +67,7 @@ class ApplicationThreads:
         return said.keeps
 
     def _run(
-        self, environ: Environ, request: IncomingRequest, answer: Answer, exchange: Exchange
+        self, environ: Environ, request: IncomingRequest, answer: Answer, exchange: Connection
     ) -> "bytes | _LastPart":
         """Call the application, in a thread; give the body of its answer, or the last part of one in pieces."""
         said: Iterable[bytes] = ()
@@ -98,7 +84,7 @@ class ApplicationThreads:
             self._loop.call_soon_threadsafe(exchange.charge, time.thread_time() - began)
 
     def _send_streamed(
-        self, request: IncomingRequest, answer: Answer, said: Iterable[bytes], exchange: Exchange
+        self, request: IncomingRequest, answer: Answer, said: Iterable[bytes], exchange: Connection
     ) -> "bytes | _LastPart":
         """Send an answer piece by piece, from a thread, but for the last part; no bytes where there is no piece.
 
@@ -133,11 +119,11 @@ class ApplicationThreads:
         )
         return _LastPart(b"".join(held), keeps)
 
-    def _send_from_thread(self, data: bytes, exchange: Exchange) -> None:
+    def _send_from_thread(self, data: bytes, exchange: Connection) -> None:
         asyncio.run_coroutine_threadsafe(exchange.send(data), self._loop).result()
 
 
-async def _send_whole(request: IncomingRequest, answer: Answer, body: bytes, exchange: Exchange) -> bool:
+async def _send_whole(request: IncomingRequest, answer: Answer, body: bytes, exchange: Connection) -> bool:
     """Send an answer in one piece; whether the connection is kept. Raises `BadAnswer`."""
     head, stream = request.head, request.stream
     if not answer.has_begun:

@@ -7,35 +7,25 @@ import asyncio
 import io
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.chunks import ChunkReader
 from hookonce.receiver.web.http.head import Head
+
+Connection = Any
+"""What a body is read from (`connection.Connection`), which imports this module."""
 
 
 class CutOff(OSError):  # noqa: N818  what the client did
     """The client went away before the end of the body."""
 
 
-class Source(Protocol):
-    """Where a body comes from."""
-
-    async def next_bytes(self, size: int) -> bytes:
-        """Wait for bytes; b"" at the end of everything."""
-
-    async def next_slice(self) -> None:
-        """Let others go on, if it is time."""
-
-    async def is_taken_whole(self, size: int) -> None:
-        """Note that the client has sent all `size` bytes; let others go on before a large body is looked at."""
-
-
 class BodyStream:
     """A body of one request; `rest` is what came with its head, and after the body what came after it."""
 
     def __init__(
-        self, source: Source, head: Head, rest: bytes, invite: Callable[[], Awaitable[None]] | None
+        self, source: Connection, head: Head, rest: bytes, invite: Callable[[], Awaitable[None]] | None
     ) -> None:
         self._source = source
         self._invite = invite if head.expects_continue and not rest else None
@@ -58,15 +48,6 @@ class BodyStream:
         if self._chunks is None and self._left <= len(self.rest) and self._error is None:
             self.rest, self._left = self.rest[self._left :], 0
         return self.is_complete
-
-    def whole(self, size: int) -> bytes:
-        """Return a body that came with its head, of at most `size` bytes; nothing of any other, or of an empty one."""
-        left = self._left
-        if self._chunks is not None or not left or left > size or left > len(self.rest) or self._taken:
-            return b""
-        body, self.rest = self.rest[:left], self.rest[left:]
-        self._left, self._taken = 0, left
-        return body
 
     async def read_ahead(self, size: int) -> bool:
         """Read a body of at most `size` bytes before somebody asks for it; False for a larger one.
@@ -133,7 +114,7 @@ class BodyStream:
         return b""
 
     async def _more(self, size: int) -> bytes:
-        data = await self._source.next_bytes(size)
+        data: bytes = await self._source.next_bytes(size)
         if not data:
             raise CutOff("the connection ended before the body")
         return data

@@ -8,24 +8,29 @@ is not read from, and answers have the order of the requests.
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
-from typing import Protocol
+from typing import Any
 
 from hookonce.receiver.logs import limited
-from hookonce.receiver.processes.waits import CHARGE_CLIENT, Waits
+from hookonce.receiver.processes.waits import CHARGE_CLIENT, OnLoop
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
-from hookonce.receiver.web.http.application import ApplicationThreads
 from hookonce.receiver.web.http.body_stream import BodyStream
-from hookonce.receiver.web.http.clients import Client, Clients
-from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
-from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
+from hookonce.receiver.web.http.clients import Client
+from hookonce.receiver.web.http.head import BadHead, Head, HeadReader, Shape, shape_of
 from hookonce.receiver.web.http.request import Environ, IncomingRequest
 from hookonce.receiver.web.http.transport import Gone, TooLate, Transport
-from hookonce.receiver.web.http.turns import Account, Turns
+from hookonce.receiver.web.http.turns import Account
+from hookonce.receiver.web.mounted import part_of
 from hookonce.receiver.web.request import Request
 from hookonce.receiver.web.response import Response
+from hookonce.receiver.web.slow_bodies import BodyTime
+
+House = Any
+"""What the connections of a process share: `receiver.web.worker.LoopWorker`, which imports this module."""
 
 log = limited(__name__)
 
@@ -37,66 +42,24 @@ _LINGER = limits.LINGER_TIMEOUT.total_seconds()
 _GRACE = limits.GRACE.total_seconds()
 
 
-class Endpoint(Protocol):
-    """What answers requests on the loop."""
-
-    async def answer(self, request: Request, waits: Waits, /) -> Response:
-        """Answer a request. Raises nothing."""
-
-
-class House(Protocol):
-    """What the connections of a process share."""
-
-    application: ApplicationThreads
-    waits: Waits
-    turns: Turns
-    clients: Clients
-    crowd: Crowd
-    graves: Graves
-    refusals: Pace
-    keepalive: float
-    head_limits: tuple[int, int, int]
-    is_closing: bool
-    is_logged: bool
-    """Whether `note_access` is to be called."""
-
-    def endpoint_at(self, path: str) -> Endpoint | None:
-        """Return what answers a path on the loop; None for what is the application's."""
-
-    def count_request(self) -> None:
-        """Note that a request came."""
-
-    def note_access(self, head: Head, answer: Answer, environ: Environ, began: float) -> None:
-        """Write a line of the access log."""
+Begin = Callable[[Request, bytes, OnLoop, Callable[[Response], None]], bool]
+"""What an endpoint may have as `begin`: it answers a request that came whole, or touches nothing and returns False."""
 
 
 class Connection:
     """A client, from its first byte to the last."""
-
-    __slots__ = (
-        "_account",
-        "_body_time",
-        "_common",
-        "_head_size",
-        "_house",
-        "_is_answering",
-        "_is_new",
-        "_is_proxy",
-        "_peer",
-        "_since",
-        "_taken",
-        "_transport",
-        "_until",
-    )
 
     def __init__(self, house: House, transport: Transport, common: Environ, peer: tuple[str, str]) -> None:
         self._house = house
         self._transport = transport
         self._common = common
         self._peer = peer
+        self._part = part_of(common)
         self._is_proxy = house.clients.is_proxy(peer[0])
         self._account = Account(house.clients.at(peer[0]), house.clients)
-        self._body_time = limits.BodyTime(0.0)
+        self._body_time = BodyTime(0.0)
+        self._shape: Shape | None = None
+        self._flies = self._ends = False
         self._is_new = True
         self._until = monotonic() + _HEAD
         self._since = _NEVER
@@ -163,7 +126,7 @@ class Connection:
         """Wait for bytes of a body; b"" at the end of everything. Raises `Gone` and `TooLate`."""
         if self._since == _NEVER:
             self._since, self._taken = monotonic(), 0
-            self._body_time = limits.BodyTime(self._since)
+            self._body_time = BodyTime(self._since)
         self._until = self._body_time.until
         data = await self._wait_for(size)
         self._taken += len(data)
@@ -228,6 +191,10 @@ class Connection:
         was_asked = False
         read = reader.receive(rest) if rest else None
         while read is None:
+            while self._flies:
+                await self._transport.rest()
+            if self._ends:
+                return None
             if reader.buffered:
                 self._note_head(reader)
             data = self._transport.receive(limits.HEAD_READ)
@@ -235,7 +202,9 @@ class Connection:
                 if self._house.is_closing and not reader.buffered and was_asked:
                     return None
                 was_asked = self._house.is_closing
+                self._transport.taker = self._take if self._shape and not reader.buffered else None
                 await self._wait()
+                self._transport.taker = None
                 continue
             if not data:
                 reader.close()
@@ -258,44 +227,89 @@ class Connection:
             self._house.crowd.holds(size - self._head_size)
             self._head_size = size
 
-    async def _answer(self, head: Head, rest: bytes) -> bytes | None:
-        """Answer a request; give what came after it, None if it was the last."""
+    def _take(self, data: bytes) -> bool:
+        """Begin to answer what came, without the task; False, with nothing touched, for what the task is to read.
+
+        Taken is one whole request, like the one before and after a delivery that was verified.
+        """
+        house, account = self._house, self._account
+        read = self._shape.read(data) if self._shape is not None else None
+        if read is None or house.is_closing or self._transport.is_expired:
+            return False
+        account.resume()
+        head, body = read
+        request = IncomingRequest(head, self._peer[0])
+        if self._is_proxy:
+            self._look_behind(request)
+        begin: Begin | None = getattr(house.endpoint_at(self._part, request.path), "begin", None)
+        if begin is None or not (account.is_small or len(house.crowd) <= limits.FEW):
+            return False
+        if not begin(request, body, house.waits, partial(self._land, request)):
+            return False
+        self._note()
+        self._flies = self._is_answering = True
+        house.turns.answering += 1
+        self._until = _NEVER
+        account.pause()
+        return True
+
+    def _land(self, request: IncomingRequest, said: Response) -> None:
+        """Answer what was taken."""
+        self._flies = False
+        self._settle(request)
+        if self._transport.is_expired:
+            return
+        self._ends = ("Connection", "close") in said.headers or not self._may_keep(request.head)
+        try:
+            self._transport.write(answers.written(said, request.head, keeps=not self._ends))
+        except Exception as error:
+            self._ends = True
+            if not isinstance(error, Gone):
+                log.exception("an answer could not be sent: %s", type(error).__name__)
+        self._house.crowd.rests(self)
+        self._until = monotonic() + self._house.keepalive
+        self._transport.go_on(is_last=self._ends)
+
+    def _note(self) -> None:
+        """Note that a request came."""
         house = self._house
         house.count_request()
         house.crowd.works(self)
-        stream = BodyStream(self, head, rest, self._invite)
-        request = IncomingRequest(head, stream, self._peer[0])
+        house.clients.note(self.client)
+
+    async def _answer(self, head: Head, rest: bytes) -> bytes | None:
+        """Answer a request; give what came after it, None if it was the last."""
+        house = self._house
+        request = IncomingRequest(head, self._peer[0])
+        stream = request.stream = BodyStream(self, head, rest, self._invite)
         if self._is_proxy:
             self._look_behind(request)
-        house.clients.note(self.client)
+        self._note()
         if not self._account.is_small:
             await self._stand_in_line()
         else:
             self._is_answering = True
             house.turns.answering += 1
-        keeps = await (self._answer_and_log if house.is_logged else self._answer_one)(request, Answer())
+        answer, began = Answer(), time.time()
+        keeps = await self._answer_one(request, answer)
+        if house.is_logged:
+            house.note_access(head, answer, request.environ(self._common, self._peer), began)
         self._settle(request)
         if not keeps:
             return None
+        self._shape = shape_of(head) if request.is_genuine and not house.is_logged else None
         house.crowd.rests(self)
         return stream.rest
-
-    async def _answer_and_log(self, request: IncomingRequest, answer: Answer) -> bool:
-        """Have a request answered, and log it; whether the connection is kept."""
-        began = time.time()
-        keeps = await self._answer_one(request, answer)
-        environ = request.environ(self._common, self._peer)
-        self._house.note_access(request.head, answer, environ, began)
-        return keeps
 
     async def _answer_one(self, request: IncomingRequest, answer: Answer) -> bool:
         """Have a request answered, and send that; whether the connection is kept."""
         house = self._house
         try:
-            endpoint = house.endpoint_at(request.path)
+            endpoint = house.endpoint_at(self._part, request.path)
             if endpoint is None:
                 environ = request.environ(self._common, self._peer)
-                return await house.application.answer(request, answer, environ, self)
+                keeps: bool = await house.application.answer(request, answer, environ, self)
+                return keeps
             CHARGE_CLIENT.set(self.charge)
             said = await endpoint.answer(request, house.waits)
             if house.is_logged:
@@ -314,18 +328,21 @@ class Connection:
     async def _send_said(self, request: IncomingRequest, answer: Answer, said: Response) -> bool:
         """Send what an endpoint says."""
         head, stream = request.head, request.stream
-        closes = bool(said.headers) and ("Connection", "close") in said.headers
+        closes = ("Connection", "close") in said.headers
         if closes and not stream.is_complete:
             await self.slow_down()
         keeps = not closes and self.keeps(head, stream)
-        data = answers.head_of(said, closes=not keeps, says_keep_alive=head.version == (1, 0))
+        data = answers.written(said, head, keeps=keeps)
         answer.is_sent, answer.size = True, len(said.body)
-        await self.send(data + said.body if answers.has_body(said.line, head.method) else data)
+        await self.send(data)
         return keeps
 
     def keeps(self, head: Head, stream: BodyStream) -> bool:
         """Whether the connection is kept after an answer to this request."""
-        return head.keeps_alive and not self._house.is_closing and self._house.keepalive > 0 and stream.skip()
+        return self._may_keep(head) and stream.skip()
+
+    def _may_keep(self, head: Head) -> bool:
+        return head.keeps_alive and not self._house.is_closing and self._house.keepalive > 0
 
     def _look_behind(self, request: IncomingRequest) -> None:
         """Charge from now on whom the proxy names."""

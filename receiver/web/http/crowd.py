@@ -13,55 +13,34 @@ after a while, its memory freed at once (`Graves`); and answers that end a conne
 from collections import deque
 from collections.abc import Iterator
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.clients import Client
 
-
-class Member(Protocol):
-    """A connection, as far as the crowd knows it."""
-
-    @property
-    def is_genuine(self) -> bool:
-        """Whether it brought an event that was verified."""
-
-    @property
-    def client(self) -> Client:
-        """Whose it is."""
-
-    def is_late(self, now: float) -> bool:
-        """Whether its time is over."""
-
-    def expire(self) -> None:
-        """Make it end, at once if it waits."""
-
-    def evict(self) -> None:
-        """The same, for it has to make room."""
-
-    def wake(self) -> None:
-        """Make it look whether it should end."""
+Connection = Any
+"""A connection (`connection.Connection`), which imports what this module does."""
 
 
 class ByClient:
     """Connections by client, each client's in the order in which they came; adding and taking one out is O(1)."""
 
     def __init__(self) -> None:
-        self._of: dict[Client, dict[Member, None]] = {}
-        self._client_of: dict[Member, Client] = {}
+        self._of: dict[Client, dict[Connection, None]] = {}
+        self._client_of: dict[Connection, Client] = {}
         self._with: dict[int, dict[Client, None]] = {}
         self._most = 0
 
     def __len__(self) -> int:
         return len(self._client_of)
 
-    def __contains__(self, member: Member) -> bool:
+    def __contains__(self, member: Connection) -> bool:
         return member in self._client_of
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._client_of))
 
-    def add(self, member: Member) -> None:
+    def add(self, member: Connection) -> None:
         """Add a connection as its client's youngest."""
         if member in self._client_of:
             self.discard(member)
@@ -71,7 +50,7 @@ class ByClient:
         self._count(client, len(mine) - 1, len(mine))
         self._most = max(self._most, len(mine))
 
-    def discard(self, member: Member) -> bool:
+    def discard(self, member: Connection) -> bool:
         """Take a connection out; False if it was not in."""
         client = self._client_of.pop(member, None)
         if client is None:
@@ -85,7 +64,7 @@ class ByClient:
             self._most -= 1
         return True
 
-    def take_first_to_go(self) -> Member | None:
+    def take_first_to_go(self) -> Connection | None:
         """Take out the oldest of the client that has most; of several such clients, of the one that has for longest."""
         if not self._client_of:
             return None
@@ -108,7 +87,7 @@ class Crowd:
     def __init__(self, size: int) -> None:
         self.size = size
         self.heads_size = 0
-        self._members: set[Member] = set()
+        self._members: set[Connection] = set()
         self._strangers = ByClient()
         self._genuine = ByClient()
         self._handshakes = ByClient()
@@ -116,18 +95,18 @@ class Crowd:
     def __len__(self) -> int:
         return len(self._members)
 
-    def enter(self, member: Member) -> None:
+    def enter(self, member: Connection) -> None:
         """Add a connection that has no request yet."""
         self._members.add(member)
         self._strangers.add(member)
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: Connection) -> None:
         """Forget a connection."""
         self._members.discard(member)
         self.has_shaken_hands(member)
         self.works(member)
 
-    def shakes_hands(self, member: Member) -> None:
+    def shakes_hands(self, member: Connection) -> None:
         """Note that it begins a TLS handshake; one goes if there are too many."""
         self._handshakes.add(member)
         if len(self._handshakes) > limits.HANDSHAKES:
@@ -136,15 +115,15 @@ class Crowd:
                 self._strangers.discard(first)
                 first.evict()
 
-    def has_shaken_hands(self, member: Member) -> None:
+    def has_shaken_hands(self, member: Connection) -> None:
         """Note that its handshake is over."""
         self._handshakes.discard(member)
 
-    def rests(self, member: Member) -> None:
+    def rests(self, member: Connection) -> None:
         """Note that it has no request any more."""
         (self._genuine if member.is_genuine else self._strangers).add(member)
 
-    def works(self, member: Member) -> None:
+    def works(self, member: Connection) -> None:
         """Note that it has a request: it may stay, however many come."""
         if not self._strangers.discard(member):
             self._genuine.discard(member)

@@ -15,7 +15,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from hookonce.receiver.web.http import limits
 
 END = b"\r\n\r\n"
+_ASCII_TARGET = r"/[!\"$->@-~]*(?:\?[!\"$-~]*)?"
 _TARGET = re.compile(r"/[!\"$->@-~]*(\?[!\"$-~\x80-\xff]*)?")  # origin form, no fragment; UTF-8 in a query
+_VALUE = r"[\t -~\x80-\xff]*"
+_KEPT = frozenset({"connection", "proxy-connection"})
+"""Headers by which llhttp decides whether a connection is kept."""
 _TO_ASCII = bytes(range(128)) + b"x" * 128
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = frozenset({"content-length", "transfer-encoding", "expect"})
@@ -85,24 +89,61 @@ class Head:
         return headers
 
 
+class Shape:
+    """What heads have in common that differ in their target and their headers' values: they are read by one match.
+
+    Nothing differs that says what follows a head, but for the number of its body's bytes.
+    """
+
+    __slots__ = ("_length", "_like", "_lines")
+
+    def __init__(self, like: Head, lines: "re.Pattern[str]") -> None:
+        self._like = like
+        self._lines = lines
+        self._length = like.names.framing[0] + 1
+
+    def read(self, data: bytes) -> tuple[Head, bytes] | None:
+        """Return one whole request as its head and its body; None for what is anything else, or may be."""
+        end = data.find(END, 0, _USUAL_SIZE) + len(END)
+        found = self._lines.fullmatch(data[:end].decode("latin-1"))
+        if found is None or len(data) - end != int(found[self._length + 1]):
+            return None
+        like, (target, *values) = self._like, found.groups()
+        head = Head(like.method, target, like.version, like.names, [each.rstrip(" \t") for each in values])
+        head.content_length, head.keeps_alive = len(data) - end, True
+        return head, data[end:]
+
+
+def shape_of(head: Head) -> Shape | None:
+    """Return the shape of a head that llhttp has read; None for one that says more than its body's length."""
+    names = head.names
+    is_plain = len(names.framing) == 1 and names.kept is None and "upgrade" not in names.lower
+    if not (is_plain and head.content_length and head.keeps_alive):
+        return None
+    kept = tuple(
+        value if name in _KEPT else None for name, value in zip(names.lower, head.values, strict=True)
+    )
+    return Shape(head, _lines_like(head.method, head.version, names, kept))
+
+
+@lru_cache(maxsize=256)
+def _lines_like(
+    method: str, version: tuple[int, int], names: _Names, kept: tuple[str | None, ...]
+) -> "re.Pattern[str]":
+    values = [_VALUE if value is None else re.escape(value) for value in kept]
+    values[names.framing[0]] = "[0-9]{1,19}"
+    lines = [
+        f"(?i:{re.escape(name)}):[ \t]*({value})\r\n" for name, value in zip(names.lower, values, strict=True)
+    ]
+    line = rf"{method} ({_ASCII_TARGET}) HTTP/{version[0]}\.{version[1]}\r\n"
+    return re.compile(f"{line}{''.join(lines)}\r\n", re.ASCII)
+
+
 class HeadReader:
     """Reads one head. `limit_line`, `limit_count` and `limit_field` are gunicorn's `limit_request_…`.
 
     llhttp says whether it is one. What is in it is read here: a line between two line ends, for llhttp takes no others.
     """
-
-    __slots__ = (
-        "_held",
-        "_is_complete",
-        "_keeps_alive",
-        "_lines",
-        "_parser",
-        "_read",
-        "_skipped",
-        "limit_count",
-        "limit_field",
-        "limit_line",
-    )
 
     def __init__(self, limit_line: int, limit_count: int, limit_field: int) -> None:
         self.limit_line = limit_line
@@ -193,6 +234,8 @@ class HeadReader:
         if _TARGET.fullmatch(target) is None or not _is_utf8(target) or method == "CONNECT":
             raise BadHead("the target is not a path")
         head = Head(method, target, version, *self._headers(lines))
+        if version == (1, 1) and "host" not in head.names.lower:
+            raise BadHead("a request in HTTP/1.1 names its host")
         head.keeps_alive = self._keeps_alive
         if head.names.framing:
             _read_framing(head)

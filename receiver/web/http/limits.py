@@ -21,8 +21,8 @@ TRAILERS = 100
 
 READ_SIZE = 64 * 1024
 """Bytes taken from the kernel at once."""
-HEAD_READ = 16 * 1024
-"""The same, of a client whose request has not begun."""
+HEAD_READ = 36 * 1024
+"""The same, of a client whose request has not begun: a head, and a body that is read at once."""
 SLICE_SIZE = 4 * 1024
 """Bytes that a parser gets at once, at most: it can't be stopped before the end."""
 TLS_READ_SIZE = 32 * 1024
@@ -62,6 +62,8 @@ BYTE_COST = 5e-9
 """Seconds that a body's byte is taken to cost once it is complete: two digests and a look at it."""
 RECEIVED_COST = 5e-10
 """Seconds that it costs to receive a byte of a body, which is done before its connection's turn."""
+FEW = 64
+"""Connections of which each may go on at once, whatever it owes: all of them together hold nobody up for long."""
 LARGE_BODY = 64 * 1024
 """Bytes; who has sent more waits for a turn before the body is looked at, which is done in one piece."""
 IDLE_ROUND = 0.00005
@@ -110,17 +112,3 @@ LOOK = timedelta(seconds=0.5)
 """How often is looked for connections whose time is over."""
 LAST_BYTES = timedelta(seconds=1)
 """How long a worker that is to end waits for requests on connections that idle: one may be on its way."""
-
-
-class BodyTime:
-    """Until when the next bytes of a body must come; `now` is of any one clock, in seconds."""
-
-    __slots__ = ("_end", "until")
-
-    def __init__(self, now: float) -> None:
-        self._end = now + BODY_TIMEOUT.total_seconds()
-        self.until = now + BODY_LAG.total_seconds()
-
-    def extend(self, size: int, now: float) -> None:
-        """Note that so many bytes came."""
-        self.until = min(self.until + size / BODY_RATE, now + BODY_LAG.total_seconds(), self._end)

@@ -49,10 +49,11 @@ class IncomingRequest:
 
     is_bounded = True
 
-    def __init__(self, head: Head, stream: BodyStream, peer: str = "") -> None:
+    stream: BodyStream
+
+    def __init__(self, head: Head, peer: str = "") -> None:
         self.head = head
         self.peer = peer
-        self.stream = stream
         self.method = head.method
         self.target = head.target
         path, _, self.query = self.target.partition("?")
@@ -70,7 +71,7 @@ class IncomingRequest:
 
     async def piece(self, size: int) -> bytes:
         """Read, standing in line where it is a lot. Raises: OSError, ValueError."""
-        return self.stream.whole(size) or await self.stream.read(size)
+        return await self.stream.read(size)
 
     def environ(self, common: Environ, client: tuple[str, str]) -> Environ:
         """Return the environment, but for `wsgi.input`."""

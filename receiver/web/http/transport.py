@@ -6,6 +6,7 @@ TLS runs on buffers in memory (`ssl.MemoryBIO`), so that we know what it holds: 
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable
 from typing import cast
 
 from hookonce.receiver.web.http import limits
@@ -44,6 +45,8 @@ class Transport(asyncio.BufferedProtocol):
         self._wants_bytes = self._is_paused = self._is_full = self._is_over = False
         self._discards = False
         self._lost: Exception | None = None
+        self.taker: Callable[[bytes], bool] | None = None
+        """Is offered what comes while somebody waits for it, and may answer it with `write` and `go_on`."""
         self.is_expired = self.is_evicted = False
 
     async def greet(self) -> None:
@@ -80,19 +83,27 @@ class Transport(asyncio.BufferedProtocol):
             self._out.resume_reading()
         self._wants_bytes = True
         try:
-            await self._wait()
+            await self.rest()
         finally:
             self._wants_bytes = False
 
     async def send(self, data: bytes) -> None:
         """Send all, waiting as often as the client makes us. Raises `Gone` and `TooLate`."""
+        for at in range(0, len(data), limits.WRITE_SIZE):
+            self.write(data[at : at + limits.WRITE_SIZE])
+            await self._drained()
+
+    def write(self, data: bytes) -> None:
+        """Send all, as soon as the client takes it. Raises `Gone`."""
         if self._is_over and (self._lost is not None or self._out.is_closing()):
             raise Gone(type(self._lost).__name__)
         self._out.write(data)
-        while self._is_full:
-            await self._wait()
-            if self._lost is not None:
-                raise Gone(type(self._lost).__name__)
+
+    def go_on(self, *, is_last: bool) -> None:
+        """Offer what comes again, after something was taken; whoever waits is to look where that is not all."""
+        self._wants_bytes = not (is_last or self._is_paused or self._is_over or self._is_full)
+        if not self._wants_bytes:
+            self.wake()
 
     def expire(self) -> None:
         """Make whoever waits, or will wait, end with `TooLate`."""
@@ -149,7 +160,9 @@ class Transport(asyncio.BufferedProtocol):
     def buffer_updated(self, size: int) -> None:  # noqa: D102
         if not self._discards:
             self._received += bytes(_BUFFER[:size])
-        if self._wants_bytes:
+        if self._wants_bytes and self.taker is not None and self._is_taken(self.taker):
+            self._wants_bytes = False
+        elif self._wants_bytes:
             self._wants_bytes = (
                 False  # uvloop goes on with up to 32 receptions before who waits comes to them
             )
@@ -176,7 +189,21 @@ class Transport(asyncio.BufferedProtocol):
         if not self._wants_bytes:
             self.wake()
 
-    async def _wait(self) -> None:
+    def _is_taken(self, taker: Callable[[bytes], bool]) -> bool:
+        data, self._received = self._received, b""
+        if taker(data):
+            return True
+        self._received = data
+        return False
+
+    async def _drained(self) -> None:
+        while self._is_full:
+            await self.rest()
+            if self._lost is not None:
+                raise Gone(type(self._lost).__name__)
+
+    async def rest(self) -> None:
+        """Wait until somebody calls `wake`. Raises `TooLate`."""
         if self.is_expired:
             raise TooLate
         self._waiter = self._loop.create_future()
@@ -197,11 +224,12 @@ class SecureTransport(Transport):
         super().__init__(loop)
         self._context = context
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._left = b""  # decrypted, and not taken
 
     @property
     def has_more(self) -> bool:
         """Whether bytes may be waiting that no socket will tell of."""
-        return bool(self._tls.pending() or self._incoming.pending or self._received)
+        return bool(self._left or self._tls.pending() or self._incoming.pending or self._received)
 
     async def greet(self) -> None:
         """Wait for the first record: many who begin a handshake never end it. Raises `Gone` and `TooLate`."""
@@ -234,6 +262,9 @@ class SecureTransport(Transport):
                 return
 
     def receive(self, size: int) -> bytes | None:  # noqa: D102
+        if self._left:
+            data, self._left = self._left, b""
+            return data
         for is_last in (False, True):
             try:
                 return self._tls.read(size)
@@ -248,13 +279,12 @@ class SecureTransport(Transport):
                 raise Gone(type(error).__name__) from None
         return None
 
-    async def send(self, data: bytes) -> None:  # noqa: D102
-        for at in range(0, len(data), limits.WRITE_SIZE):
-            try:
-                self._tls.write(memoryview(data)[at : at + limits.WRITE_SIZE])
-            except ssl.SSLError as error:
-                raise Gone(type(error).__name__) from None
-            await self._flush()
+    def write(self, data: bytes) -> None:  # noqa: D102
+        try:
+            self._tls.write(data)
+        except ssl.SSLError as error:
+            raise Gone(type(error).__name__) from None
+        super().write(self._outgoing.read())
 
     def finish(self) -> None:  # noqa: D102
         with contextlib.suppress(OSError, ValueError):
@@ -277,9 +307,18 @@ class SecureTransport(Transport):
             self._incoming.write_eof()
         return True
 
+    def _is_taken(self, taker: Callable[[bytes], bool]) -> bool:
+        with contextlib.suppress(Gone):  # which is raised again
+            data = self.receive(limits.HEAD_READ)
+            if data and not self.has_more and taker(data):
+                return True
+            self._left = data or b""
+        return False
+
     async def _flush(self) -> None:
         if self._outgoing.pending:
-            await super().send(self._outgoing.read())
+            super().write(self._outgoing.read())
+            await self._drained()
 
     def _say_why(self) -> None:
         """Send an alert, a farewell or whatever else TLS has to say, without waiting for the client to take it."""

@@ -77,6 +77,7 @@ class Stack:
             "REDIS_URL": redis_url,
             "HOOKONCE_CONFIG": str(config),
             "HOOKONCE_HANDLERS": handlers,
+            "HOOKONCE_DESK": "door",
             "STORY_SECRET": SECRET,
             "STORY_DIRECTORY": str(self.directory),
             "WEB_CONCURRENCY": str(web),

@@ -10,7 +10,7 @@ from gunicorn.http.parser import RequestParser
 from hookonce.receiver.processes.waits import run
 from hookonce.receiver.web import gunicorn_conf
 from hookonce.receiver.web.http.body_stream import BodyStream
-from hookonce.receiver.web.http.head import BadHead, HeadReader
+from hookonce.receiver.web.http.head import BadHead, HeadReader, shape_of
 
 
 class Read(NamedTuple):
@@ -60,6 +60,16 @@ def ours(data, step=None):
         return REFUSED
     headers = tuple(zip(head.names.lower, head.values, strict=True))
     return Read(head.method, head.target, headers, body)
+
+
+def familiar(like, data):
+    """What the shape of the request `like` reads."""
+    head, _ = HeadReader(4094, 100, 65536).receive(like)
+    read = shape_of(head).read(data)
+    if read is None:
+        return None
+    head, body = read
+    return Read(head.method, head.target, tuple(zip(head.names.lower, head.values, strict=True)), body)
 
 
 def configuration():

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.web.http.readers import REFUSED, gunicorns, h11s, ours
+from hookonce.receiver.web.http.head import HeadReader, shape_of
+from tests.web.http.readers import REFUSED, familiar, gunicorns, h11s, ours
 
 PLAIN = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (
@@ -90,6 +91,7 @@ CASES = {
     "trailer with a length": CHUNKED.replace(b"X: y", b"Content-Length: 7"),
     "101 headers": b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 101 + b"\r\n",
     "request line of 4,095 bytes": b"GET /" + b"a" * 4081 + b" HTTP/1.1\r\n\r\n",
+    "no host": PLAIN.replace(b"Host", b"Other"),
     "two hosts": PLAIN.replace(b"Host", b"Host: other\r\nHost"),
     "two types": PLAIN.replace(b"Host", b"Content-Type: a/b\r\nContent-Type: c/d\r\nHost"),
     "unknown expectation": PLAIN.replace(b"Host", b"Expect: 200-ok\r\nHost"),
@@ -130,11 +132,6 @@ NAMED = {
     ),
     "an empty line before the request is passed over (RFC 9112, 2.2); h11 refuses it": (
         b"\r\n" + PLAIN,
-        [gunicorns],
-        [h11s],
-    ),
-    "HTTP/1.1 without a host is taken, for signatures need none; h11 refuses it": (
-        PLAIN.replace(b"Host", b"Other"),
         [gunicorns],
         [h11s],
     ),
@@ -194,9 +191,43 @@ def test_readers_agree_on_whatever_ours_takes(seed, edits):
     types = data.lower().count(b"content-type")
     if by_gunicorn is not REFUSED or not (has_chunk_extras(data) or types > 1 or not read.target.isascii()):
         assert by_gunicorn == read
-    is_strange = data.startswith(b"\r\n") or "host" not in dict(read.headers) or not read.target.isascii()
+    is_strange = data.startswith(b"\r\n") or not read.target.isascii()
     if by_h11 is not REFUSED or not is_strange:
         assert by_h11 == read._replace(headers=lowered(read.headers))
+
+
+NAMES_TWICE = b"X-A: b\r\nConnection: Keep-Alive\r\nX-A: \t\xe4 \r\n"
+FAMILIAR = (
+    PLAIN,
+    b"POST /a%20b?c=d HTTP/1.1\r\nhost:b\r\n" + NAMES_TWICE + b"Content-Length:5\r\n\r\nhello",
+    b"PUT / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello",
+)
+
+
+@given(like=st.sampled_from(FAMILIAR), edits=edits | st.just([]))
+@example(like=PLAIN, edits=[(1.0, 0, b"GET / HTTP/1.1\r\n")])
+@example(like=PLAIN, edits=[(0.99, 1, b"")])
+def test_familiar_shape_reads_what_the_parser_reads(like, edits):
+    data = mangled(like, edits)
+    read = familiar(like, data)
+
+    assert read is None or read == ours(data)
+    assert read is not None or edits
+
+
+@pytest.mark.parametrize("data", [*CASES.values(), *SEEDS, *(data for data, *_ in NAMED.values())])
+def test_familiar_shape_reads_nothing_that_is_odd(data):
+    for like in FAMILIAR:
+        assert familiar(like, data) is None or familiar(like, data) == ours(data)
+
+
+@pytest.mark.parametrize("odd", [b"Expect: 100-continue", b"Upgrade: h2c", b"A_B: c", b"Connection: close"])
+def test_head_that_says_more_than_a_length_has_no_shape(odd):
+    reader = HeadReader(4094, 100, 65536)
+
+    head, _ = reader.receive(PLAIN.replace(b"Host", odd + b"\r\nHost"))
+
+    assert shape_of(head) is None
 
 
 def has_chunk_extras(data):
