@@ -32,16 +32,20 @@ secrets = ["env:PARTNER_SECRET"]
 hmac = {{ header = "x-signature", signed = "{{method}}{{url}}{{body}}", id = "$.id", type = "$.type" }}
 """
 SECRETS = {"STRIPE_SECRET": "whsec_of_the_proxys_tests", "PARTNER_SECRET": "of the proxy's tests"}
-NGINX = """
-daemon off; master_process off; pid {place}/pid; error_log stderr;
-events {{}}
-http {{
-    access_log off;
+PLACES = """
     client_body_temp_path {place}/body; proxy_temp_path {place}/proxy;
     fastcgi_temp_path {place}/a; uwsgi_temp_path {place}/b; scgi_temp_path {place}/c;
-    {server}
-}}
 """
+AT_THE_DESK = ("/metrics", "/admin", "/api/v1/events")
+ROUND = (
+    "/hooks/..{0}",
+    "/hooks/%2e%2e{0}",
+    "/hooks/.%2e{0}",
+    "/hooks/x/../..{0}",
+    "/hooks/..%2f{1}",
+    "/hooks/%2e%2e%2f{1}",
+    "/hooks//..{0}",
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,9 @@ def receiver_port(tmp_path_factory, fresh_database, fresh_redis):
     (place / "hookonce.toml").write_text(CONFIGURATION)
     with fresh_database() as database_url, fresh_redis() as redis_url:
         environ = clean_environ() | SECRETS | {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        command = [sys.executable, "-m", "hookonce.receiver.cli", "serve", "--bind", f"127.0.0.1:{port}"]
+        desk = f"127.0.0.1:{free_port()}"
+        serve = ["serve", "--bind", f"127.0.0.1:{port}", "--desk", desk]
+        command = [sys.executable, "-m", "hookonce.receiver.cli", *serve]
         with running(command, port, cwd=place, env=environ | {"WEB_CONCURRENCY": "1"}):
             yield port
 
@@ -70,15 +76,27 @@ def proxy_port(request, receiver_port, tmp_path_factory):
 
 def nginx(place, port, receiver_port):
     server = changed("nginx.conf", receiver_port, ("listen 443 ssl;", f"listen 127.0.0.1:{port};"))
-    (place / "nginx.conf").write_text(
-        NGINX.format(place=place, server=re.sub(r"ssl_certificate.*;", "", server))
-    )
+    (place / "site").write_text(re.sub(r"ssl_certificate.*;", "", server))
+    text = (ROOT / "deploy" / "nginx-main.conf").read_text()
+    for old, new in (
+        ("user www-data;", "daemon off; master_process off;"),
+        ("/run/nginx.pid", f"{place}/pid"),
+        ("include /etc/nginx/modules-enabled/*.conf;", ""),
+        ("include /etc/nginx/conf.d/*.conf;", PLACES.format(place=place)),
+        ("/etc/nginx/sites-enabled/*", f"{place}/site"),
+        ("/var/log/nginx/error.log", "stderr"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (place / "nginx.conf").write_text(text)
     return ["-c", str(place / "nginx.conf"), "-p", str(place)]
 
 
 def caddy(place, port, receiver_port):
     site = changed("Caddyfile", receiver_port, ("hooks.example.com {", f"http://127.0.0.1:{port} {{"))
-    (place / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https off\n}\n" + site)
+    (place / "Caddyfile").write_text(
+        site.replace("\tservers {", "\tadmin off\n\tauto_https off\n\tservers {")
+    )
     return ["run", "--config", str(place / "Caddyfile"), "--adapter", "caddyfile"]
 
 
@@ -148,13 +166,21 @@ def test_proxy_leaves_signed_urls_alone(proxy_port, query):
     "path",
     ["/", "/metrics", "/readyz", "/admin", "/api/v1/events", "/hooks/../metrics", "/hooks/%2e%2e/metrics"],
 )
-def test_proxy_shows_nothing_but_hooks(proxy_port, receiver_port, path):
-    assert ask(receiver_port, "GET", "/metrics")[0] == 200
-
+def test_proxy_shows_nothing_but_hooks(proxy_port, path):
     status, answer = ask(proxy_port, "GET", path)
 
     assert status == 404
     assert b"hookonce" not in answer
+
+
+@pytest.mark.parametrize("path", AT_THE_DESK)
+@pytest.mark.parametrize("shape", ROUND)
+def test_no_path_leads_to_the_desk(proxy_port, receiver_port, shape, path):
+    for port in (proxy_port, receiver_port):
+        status, answer = ask(port, "GET", shape.format(path, path[1:]))
+
+        assert status in {400, 404, 405}
+        assert b"hookonce_" not in answer
 
 
 def test_proxy_leaves_it_to_the_receiver_to_refuse(proxy_port):

@@ -21,7 +21,10 @@ _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "grafana": (("grafana.json",), "import it as a dashboard"),
     "kubernetes": (("kubernetes.yaml",), "put your image, names and secrets into it"),
-    "nginx": (("nginx.conf",), "put your name into it, and copy it to /etc/nginx/sites-available/hookonce"),
+    "nginx": (
+        ("nginx.conf", "nginx-main.conf"),
+        "put your name into nginx.conf, copy it to /etc/nginx/sites-available/hookonce, the other over nginx's own",
+    ),
     "systemd": (
         (
             "systemd/hookonce-upgrade.service",
