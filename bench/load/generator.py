@@ -262,6 +262,7 @@ def main() -> None:
         "statuses": load.statuses,
         "p50_ms": quantile(load.latencies, 0.5) * 1000,
         "p99_ms": None if tail is None else tail * 1000,
+        "longest_ms": max(load.latencies, default=0.0) * 1000,
         "lag_ms": quantile(load.lags, 0.99) * 1000,
         "cpu_us": (time.process_time() - cpu) / max(load.statuses.total(), 1) * 1e6,
     }

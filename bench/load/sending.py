@@ -33,17 +33,21 @@ class Prepared:
 
     def result(self) -> dict[str, Any]:
         """Wait for the end and give what `bench.load.generator` says. Raises `BadAnswers` unless all were 2xx."""
+        answer = self.answer()
+        bad = {status: n for status, n in answer["statuses"].items() if not status.startswith("2")}
+        if bad:
+            raise BadAnswers(f"not all answers were 2xx: {bad} of {answer['answered']}")
+        return answer
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the end and give what `bench.load.generator` says. Raises `BadAnswers` where it failed."""
         try:
             output, _ = self.process.communicate(timeout=_LOAD_TIMEOUT)
         finally:
             self.process.kill()
         if self.process.returncode:
             raise BadAnswers(f"the load generator failed with {self.process.returncode}")
-        answer = json.loads(output)
-        bad = {status: n for status, n in answer["statuses"].items() if not status.startswith("2")}
-        if bad:
-            raise BadAnswers(f"not all answers were 2xx: {bad} of {answer['answered']}")
-        return dict(answer)
+        return dict(json.loads(output))
 
     def _tell(self, text: str) -> None:
         if self.process.stdin is None:

@@ -85,6 +85,10 @@ TARGETS = (
     Figure("redis_down_to_up", "new events with Redis down ÷ with Redis", "", 0.8, 1.0),
     Figure("receiver_peak_mb", "peak memory of a gunicorn worker", "MB", 110, 90, is_better_low=True),
     Figure(
+        "attacked_failed", "honest deliveries without a 2xx beside ten attacks", "", 0, 0, is_better_low=True
+    ),
+    Figure("attacked_longest_ms", "the longest answer to one of them", "ms", 250, 100, is_better_low=True),
+    Figure(
         "attacked_peak_mb",
         "peak memory of a gunicorn worker after ten attacks",
         "MB",
@@ -221,6 +225,8 @@ RATES = (
     Figure("window_rate", "our window by one client, claim and settle of 32 at a time"),
 )
 OTHERS = (
+    Figure("uvicorn_attacked_failed", "honest deliveries without a 2xx beside ten attacks on uvicorn", ""),
+    Figure("uvicorn_attacked_longest_ms", "the longest answer to one of them, uvicorn", "ms"),
     Figure("new_to_fastapi", "new events ÷ FastAPI and SQLAlchemy on uvicorn", "times"),
     Figure("stripe_to_djstripe", "new events of Stripe ÷ dj-stripe on Django and gunicorn", "times"),
     Figure("peer_github_cpu_us", "beside the peers, CPU per new event: gunicorn workers", "µs"),

@@ -8,7 +8,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.run import Run
-from bench.scenarios import backlogs, batches, handling, limits, memory, queues, receiving, slots, wrk
+from bench.scenarios import (
+    attacks,
+    backlogs,
+    batches,
+    handling,
+    limits,
+    memory,
+    queues,
+    receiving,
+    slots,
+    wrk,
+)
 
 
 class Scenario(NamedTuple):
@@ -42,6 +53,7 @@ SCENARIOS = (
     Scenario("pgqueuer", "a backlog by hookonce and by pgqueuer", queues.beside_pgqueuer, 30),
     Scenario("queues", "a backlog by hookonce and by task queues, and kill -9", queues.handling, 60),
     Scenario("memory", "memory after many events, and attacks", memory.memory, 50),
+    Scenario("attacks", "honest deliveries beside ten attacks, ours and uvicorn", attacks.attacks, 60),
     Scenario("snapshot", "a burst while a snapshot is held open", backlogs.beside_snapshot, 110),
     Scenario("backlogs", "beside backlogs of others, a million among them", backlogs.beside_backlogs, 90),
 )
