@@ -172,4 +172,5 @@ def clean_environ(*first):
     """The environment without anything of ours, the given directories first on the PATH."""
     names = ("DATABASE_URL", "REDIS_URL", "PORT", "WEB_CONCURRENCY", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
-    return {**kept, "PATH": ":".join([*map(str, first), kept["PATH"]]), "COLUMNS": "120"}
+    desk = {"HOOKONCE_DESK": f"127.0.0.1:{free_port()}"}  # that several may run at once
+    return {**kept, **desk, "PATH": ":".join([*map(str, first), kept["PATH"]]), "COLUMNS": "120"}
