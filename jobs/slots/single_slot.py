@@ -111,7 +111,9 @@ class SingleSlot(Claimer):
             if claim.is_more:
                 self._notify()
             self._batches.left.update(self._batches.names if claim.is_anything_lost else claim.batched)
-            count = self._run_claimed(claim, until)
+            count = self._run_claimed(claim)
+            if named is None:  # else what is due besides is yet to be met: it is of the same batches
+                count += self._batches.run(until)
             suspects = self._run_suspects_beside(claim, until, max(count, 1))
             attempts += count + suspects
             has_done = count or suspects or claim.met or claim.waiting or claim.is_anything_lost
@@ -124,13 +126,13 @@ class SingleSlot(Claimer):
                 break
         return attempts
 
-    def _run_claimed(self, claim: Claim, until: float) -> int:
-        """Run what a claim has leased, its first run in any case, and a batch of each handler; count the runs."""
+    def _run_claimed(self, claim: Claim) -> int:
+        """Run what a claim has leased, its first run in any case; count the runs."""
         count = 0
         if claim.runs and (first := self.buffer.take_first()) is not None:
             count = self.slot.work(first)
         self._release(self.buffer.take_late())
-        return count + self._batches.run(until)
+        return count
 
     def _run_suspects_beside(self, claim: Claim, until: float, at_most: int) -> int:
         """Run suspects after what else was claimed, one at least and as many as that, so that neither starves."""
