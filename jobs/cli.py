@@ -243,7 +243,7 @@ def _directory() -> AbstractContextManager[str | None]:
 @click.command()
 @click.option("--once", is_flag=True, help="Sweep once and end.")
 def sweep(*, once: bool) -> None:
-    """Notify workers of due events that nobody was told about, every few seconds."""
+    """Requeue due events whose notification was lost, every few seconds."""
     settings = ready(may_wait=not once)
     if once:
         due = Sweep(settings).once()

@@ -162,7 +162,7 @@ class Handler:
             stale=self.stale,
             entity=self.entity,
             version=self.version,
-        ).said()
+        ).model_dump(exclude_none=True)
         said = json.loads(self.models) if self.models else {}
         said |= {LIMITS: limits} if limits else {}
         return json.dumps(said) if said else None

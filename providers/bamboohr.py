@@ -37,7 +37,7 @@ sender = kit.Sender(
         timestamp=kit.Timestamp(header="x-bamboohr-timestamp", unit="any"),
     ),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.timestamp",
         "$.employees[*].timestamp",

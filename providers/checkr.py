@@ -14,7 +14,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-checkr-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.id", "body", because="every event of Checkr's has an id"),
     setup_url="https://dashboard.checkr.com/account/developer_settings",
 )

@@ -22,7 +22,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Token(path=True),
     id_is_signed=False,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.repository.repo_name + $.push_data.tag + $.push_data.pushed_at"),
     setup_url="https://hub.docker.com",
 )

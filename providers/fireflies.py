@@ -18,7 +18,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-hub-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.eventType + $.meetingId", "$.event + $.meeting_id + $.timestamp"),
     setup_url="https://app.fireflies.ai/settings",
 )

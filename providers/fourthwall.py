@@ -17,7 +17,7 @@ sender = kit.Sender(
         header=("x-fourthwall-hmac-sha256", "x-fourthwall-hmac-apps-sha256"), every=True, encoding="base64"
     ),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.id"),
     mode=kit.mode("$.testMode", live=(False,)),
     setup_url="https://docs.fourthwall.com/webhooks/getting-started",

@@ -40,7 +40,7 @@ def configure(given: kit.Options) -> kit.Configured:
         sender=kit.Sender(
             scheme=scheme,
             id_is_signed=True,
-            retry_horizon="not known: no page of the sender's that says it was at hand",
+            retry_horizon="unknown (no vendor documentation found)",
             identity=kit.told_apart_by("$.event.id"),
             setup_url="https://fusionauth.io/docs/extend/events-and-webhooks/",
         ),

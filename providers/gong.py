@@ -28,7 +28,7 @@ sender = kit.Sender(
     ),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.callData.metaData.id", "body", because="a rule sends a call once"),
     mode=kit.mode("$.isTest", live=(False,)),
     setup_url="https://app.gong.io/company/automation-rules",

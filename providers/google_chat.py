@@ -58,7 +58,7 @@ def configure(given: kit.Options) -> kit.Configured:
             id_is_signed=False,
             body_is_unsigned=True,
             signs_url=not audience,
-            retry_horizon="not known: no page of the sender's that says it was at hand",
+            retry_horizon="unknown (no vendor documentation found)",
             identity=kit.told_apart_by(
                 "$.eventTime",
                 "$.chat.eventTime",

@@ -38,7 +38,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-gusto-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.uuid", "$.timestamp", "body", because="every event says when it happened"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     setup_url="https://docs.gusto.com/embedded-payroll/docs/webhooks",

@@ -37,7 +37,7 @@ events = kit.one_of_two(
 sender = kit.Sender(
     scheme=kit.Hmac(header=("x-kontent-ai-signature", "x-kc-signature"), encoding="base64"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.message.id", "receipt"),
     id_period=kit.minutes(1),
     setup_url="https://app.kontent.ai/",

@@ -79,7 +79,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
 sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$[*].timestamp + $[*].request_id + $[*].event"),
     tolerance=_TIME.tolerance,
     max_body=5 << 20,  # it is parsed before it is known to be genuine

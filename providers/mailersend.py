@@ -24,7 +24,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="signature"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.data.id", "body", because="without an id of its own nothing is known of an event"
     ),

@@ -18,7 +18,7 @@ configure = kit.token_sender(
     events=events,
     sender=kit.Sender(
         id_is_signed=False,
-        retry_horizon="not known: no page of the sender's that says it was at hand",
+        retry_horizon="unknown (no vendor documentation found)",
         identity=kit.told_apart_by(
             "$[*].time",
             "$.time",

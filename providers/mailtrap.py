@@ -18,7 +18,7 @@ events = kit.many_events(
 sender = kit.Sender(
     scheme=kit.Hmac(header="mailtrap-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.events[*].event_id"),
     setup_url="https://mailtrap.io/webhooks",
 )

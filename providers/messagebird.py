@@ -41,7 +41,7 @@ sender = kit.Sender(
     ),
     id_is_signed=True,
     signs_url=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.id + $.recipient + $.status + $.statusDatetime",
         "$.id + $.status",

@@ -92,7 +92,7 @@ sender = kit.Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     signed_message=_message,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.transaction_id + $.transaction_status",
         "body",

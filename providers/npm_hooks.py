@@ -14,7 +14,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-npm-signature", prefix="sha256="),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.time"),
     setup_url="https://docs.npmjs.com/cli/v6/commands/npm-hook",
 )

@@ -70,7 +70,7 @@ sender = kit.Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     signed_in_parts=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.alert_id", "$.p_order_id", "body", because="a fulfilment webhook is sent for an order, once"
     ),

@@ -31,7 +31,7 @@ sender = kit.Sender(
     scheme=kit.Hmac(query="signature"),
     id_is_signed=False,
     holds_repeats="what it says of a document or a template has the time of the change, so equal bodies are one event",
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         f"header {_ID}",
         "$[*].event + $[*].data.id + $[*].data.action_date",

@@ -21,7 +21,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.eventId", "$.date"),
     volatile=_VOLATILE,
     setup_url="https://dashboard.primer.io/developers/webhooks",

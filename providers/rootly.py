@@ -15,7 +15,7 @@ sender = kit.Sender(
         header="x-rootly-signature", key="v1", signed="{timestamp}{body}", timestamp=kit.Timestamp(key="t")
     ),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.event.id"),
     setup_url="https://rootly.com/account/webhooks",
 )

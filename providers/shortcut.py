@@ -16,7 +16,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="payload-signature"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by("$.id"),
     setup_url="https://app.shortcut.com/settings/integrations/outgoing-webhook",
 )

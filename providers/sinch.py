@@ -53,7 +53,7 @@ sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
     body_is_unsigned=False,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.message_delivery_report.message_id + $.message_delivery_report.status",
         "$.message.id",

@@ -29,7 +29,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.incident.id + $.incident.incident_updates[0].id + $.incident.updated_at",
         "$.component_update.id",

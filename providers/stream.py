@@ -20,7 +20,7 @@ sender = kit.Sender(
     scheme=scheme,
     id_is_signed=False,
     signs_text=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "header x-webhook-id", "$.created_at", new_on_retry=("header x-webhook-attempt",)
     ),

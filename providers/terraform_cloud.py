@@ -29,7 +29,7 @@ events = kit.one_event(
 sender = kit.Sender(
     scheme=kit.Hmac(header="x-tfe-notification-signature", hash="sha512"),
     id_is_signed=True,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.notification_configuration_id + $.run_id + $.notifications[0].trigger + $.notifications[0].run_updated_at",
         "$.notification_configuration_id + $.trigger + $.details.new_assessment_result.id",

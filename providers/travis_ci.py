@@ -48,7 +48,7 @@ sender = kit.Sender(
     id_is_signed=True,
     signed_in_parts=True,
     body_is_unsigned=False,
-    retry_horizon="not known: no page of the sender's that says it was at hand",
+    retry_horizon="unknown (no vendor documentation found)",
     identity=kit.told_apart_by(
         "$.payload.id + $.payload.state + $.payload.finished_at",
         "$.payload.id + $.payload.state + $.payload.started_at",

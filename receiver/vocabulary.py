@@ -32,7 +32,7 @@ TERMS: Final[Mapping[str, str]] = {
     '(with `tx="none"` it opens its own)',
     "run": "one handler on one event",
     "batch": "the runs of many events that one call of a handler does in one transaction (`@on_batch`); one that fails "
-    "is halved, until who fails stands alone",
+    "is split in half until the failing event is alone",
     "attempt": "one call of the handler within a run; a failed one is repeated after a pause",
     "claim": "a worker takes runs that are due, under one lease",
     "lease": "how long a claim belongs to its worker, which renews it while it lives; afterwards another takes it over",
@@ -43,7 +43,7 @@ TERMS: Final[Mapping[str, str]] = {
     "replay": "a new round of attempts on a stored event, under the same idempotency keys",
     "release": "to let a held event run",
     "pause": f"{reasons.nouns()} whose runs wait; deliveries are still taken",
-    "parked": "of an event or a run that is open: passed over while it is paused, its limit full, or it is to be run "
+    "parked": "an open event or run that is skipped while it is paused, its limit full, or it is to be run "
     "by itself",
     "limit": "how often, or how many at once, a handler may run (`@on(rate=, concurrency=)`); what is beyond it waits",
     "circuit breaker": "pauses a handler that fails by one error again and again, and tries one event now and then",
@@ -63,7 +63,8 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     EventStatus.DONE: "every run ended well",
     EventStatus.DEAD: "a run used up its attempts, or its handler gave up; or the event can't be read: "
     "needs a person",
-    EventStatus.DISCARDED: "its dead runs were given up by a person, or erased",
+    EventStatus.DISCARDED: "a person discarded what of it was dead, held or waiting, or erased it; "
+    "a replay runs it after all",
     EventStatus.IGNORED: "no handler takes events of this type; workers look again at those of the last 15 minutes"
     " (or its source has `accept`, and it is of the other mode: then it stays ignored)",
     EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
@@ -79,7 +80,7 @@ RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
     RunStatus.RUNNING: "under a lease: an attempt is under way, or begins as soon as its worker has a slot for it",
     RunStatus.DONE: "the handler returned, and what it wrote is committed",
     RunStatus.DEAD: "attempts used up, the handler raised `GiveUp`, or it committed by itself",
-    RunStatus.DISCARDED: "it was dead, and a person gave it up, or erased the event",
+    RunStatus.DISCARDED: "a person discarded it, or erased the event; a replay runs it after all",
 }
 """Of one handler on one event."""
 

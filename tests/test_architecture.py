@@ -236,6 +236,7 @@ LIBRARIES = {
     "prometheus_client": ("receiver.monitoring",),
     "pydantic": (
         "receiver.config",
+        "receiver.ledger",
         "receiver.desk",
         "receiver.api",
         "receiver.cli",

@@ -23,6 +23,7 @@ ONLY_LOOK_UNUSED = {
     "receiver.idempotency.dynamodb.create_table": "for users: docs/how-to/idempotent-endpoints.md",
     "receiver.ledger.database.public_tables._Promised": "a type, named in quotes",
     "receiver.monitoring.log_capture.writelines": "of a stream, for those who print",
+    "receiver.vocabulary.VARIABLES": "the page of environment variables is made of them",
     "receiver.web.http.chunks.on_body": "httptools calls it",
     "receiver.web.http.chunks.on_chunk_header": "httptools calls it",
     "receiver.web.http.chunks.on_header": "httptools calls it",

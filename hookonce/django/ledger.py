@@ -85,7 +85,7 @@ def table(name: str) -> str:
 
 
 def parts_of(url: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return what an entry of DATABASES says of a URL: its names of Django's, and what belongs into OPTIONS."""
+    """Return what an entry of DATABASES says of a URL: its names of Django's, and what belongs in OPTIONS."""
     found = psycopg.conninfo.conninfo_to_dict(libpq_url(url))
     entry = {_ENTRY[name]: str(value) for name, value in found.items() if name in _ENTRY}
     return entry, {name: value for name, value in found.items() if name not in _ENTRY}

@@ -1,11 +1,11 @@
 """Assertions about an event; each says what the ledger knows of it."""
 
-from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.testing.inbox import Delivered
 
 
-def handled_once(delivered: Delivered, handler: str | None = None) -> RunRow:
+def handled_once(delivered: Delivered, handler: str | None = None) -> Run:
     """Assert that an event was handled, and once: each of its runs, or that of one handler, is done; return the run.
 
     Retries before it do not matter, and a replay is a second time. Raises: AssertionError.
@@ -20,7 +20,7 @@ def handled_once(delivered: Delivered, handler: str | None = None) -> RunRow:
     return runs[0]
 
 
-def dead_with(delivered: Delivered, error: str | type[BaseException], handler: str | None = None) -> RunRow:
+def dead_with(delivered: Delivered, error: str | type[BaseException], handler: str | None = None) -> Run:
     """Assert that a run of an event died of an error: a part of its text, or its class; return the run.
 
     Raises: AssertionError.
@@ -49,7 +49,7 @@ def _is_of(text: str, error: str | type[BaseException]) -> bool:
     return text.replace(":", " ").split(" ", 1)[0] == error.__name__
 
 
-def _runs(found: Detail, handler: str | None) -> list[RunRow]:
+def _runs(found: Detail, handler: str | None) -> list[Run]:
     runs = [run for run in found.runs if handler is None or run.handler == handler]
     if not runs:
         what = f"handler {handler!r}" if handler else "handler"

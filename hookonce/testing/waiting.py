@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import pauses, reasons
 from hookonce.receiver.ledger.queries import event_details
-from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.runs import breakers, parking
 from hookonce.receiver.ledger.states import RunStatus, Waits
@@ -100,7 +100,7 @@ def _reasons(
         yield from ((run.handler, _reason(run, broken.get(run.handler), paused)) for run in waiting)
 
 
-def _reason(run: RunRow, breaker: breakers.Breaker | None, paused: AbstractSet[str]) -> str:
+def _reason(run: Run, breaker: breakers.Breaker | None, paused: AbstractSet[str]) -> str:
     if run.status == RunStatus.RUNNING:
         return "under way until its lease ends"
     if run.parked and (reason := reasons.why(run.parked)).testing:

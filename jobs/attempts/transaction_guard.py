@@ -31,7 +31,7 @@ ROLLED_BACK = (
     "parameter session, as in def handler(event, session); on tx, use tx.begin_nested()"
 )
 CANCELLED = (
-    "a statement was cancelled inside the handler, and its transaction with it; let the cancellation out"
+    "a statement was cancelled inside the handler, and its transaction with it; do not catch the cancellation"
 )
 REFUSED = "the transaction is hookonce's: return to commit it, raise to roll it back"
 ABORTED = (

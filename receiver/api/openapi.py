@@ -11,9 +11,9 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from hookonce.receiver.api.problem import ProblemDetails
 from hookonce.receiver.api.routes import OPERATIONS, Operation
-from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Octets
 from hookonce.receiver.endpoints import policy
+from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.web import problem_details
 
 _REF = "#/components/schemas/{model}"

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.refusals import Conflict, Forbidden, Invalid, NotFound, Refused, Unavailable
+from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.web import problem_details
 
 CODES = {

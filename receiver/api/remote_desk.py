@@ -7,10 +7,11 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from hookonce.receiver.api.routes import BY_NAME, Operation
-from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, Invalid, NotFound
 from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
 from hookonce.receiver.desk.registry import Action, Answer, Octets
+from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 

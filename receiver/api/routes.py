@@ -37,6 +37,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "replay": Route("POST", "/replays"),
     "release": Route("POST", "/releases"),
     "erase_events": Route("POST", "/erasures"),
+    "discard_events": Route("POST", "/discards"),
     "start_bulk_replay": Route("POST", "/bulk-replays", 201, "/bulk-replays/{id}"),
     "list_bulk_replays": Route("GET", "/bulk-replays"),
     "get_bulk_replay": Route("GET", "/bulk-replays/{bulk}"),

@@ -31,59 +31,58 @@ from hookonce.receiver.cli.output.exits import Exit, exits
 _HERE = "hookonce.receiver.cli.commands"
 
 COMMANDS = {
-    "alerts": (f"{_HERE}.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
+    "alerts": (f"{_HERE}.alerts:alerts", "List alerts, and send a test alert."),
     "audit": (f"{_HERE}.audit:audit", "List what people and programs changed, newest first."),
-    "breakers": (f"{_HERE}.held_up:breakers", "List circuit breakers: which are open, and why."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
     "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
-    "db": (f"{_HERE}.db:db", "Bring the database schema up to date, or say where it is."),
+    "db": (f"{_HERE}.db:db", "Upgrade the database schema, or print its revision."),
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
     "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
-    "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check the installation, and print what to fix."),
     "entities": (f"{_HERE}.entities:entities", "Show and forget what was done of an object."),
     "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
     "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
     "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),
-    "issues": (f"{_HERE}.issues:issues", "See what fails, and say what is fixed."),
+    "issues": (f"{_HERE}.issues:issues", "List failures by cause, and mark them as fixed or ignored."),
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
-    "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
-    "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
-    "limits": (f"{_HERE}.held_up:limits", "List limits of handlers, and what waits for them."),
+    "explain": (f"{_HERE}.explain:explain", "Verify a captured delivery, and explain why it is rejected."),
+    "limits": (f"{_HERE}.held_up:limits", "List limits and circuit breakers, and what they hold back."),
     "listen": (f"{_HERE}.listen:listen", "Send another inbox's events to a program here."),
-    "login": (f"{_HERE}.login:login", "Keep a token of another inbox, to ask it from here."),
-    "logout": (f"{_HERE}.login:logout", "Forget the token of another inbox."),
-    "man": (f"{_HERE}.man:man", "Write the manual pages."),
-    "mcp": (f"{_HERE}.mcp:mcp", "Let an agent look into the inbox (Model Context Protocol)."),
+    "login": (f"{_HERE}.login:login", "Store a token for another inbox, for `--at`."),
+    "logout": (f"{_HERE}.login:logout", "Delete the token of another inbox."),
+    "mcp": (f"{_HERE}.mcp:mcp", "Give an agent access to the inbox (Model Context Protocol)."),
     "new": (f"{_HERE}.new:new", "Start a provider of your own."),
-    "pause": (f"{_HERE}.pause:pause", "Let the runs of a source or handler wait."),
+    "pause": (f"{_HERE}.pause:pause", "Pause the runs of a source or a handler."),
     "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),
-    "prune": (f"{_HERE}.prune:prune", "Let go of what has outlived its horizon."),
-    "quarantine": (f"{_HERE}.quarantine:quarantine", "Say which rejected deliveries are kept whole."),
+    "prune": (f"{_HERE}.prune:prune", "Delete data past its retention."),
+    "quarantine": (f"{_HERE}.quarantine:quarantine", "Show quarantined deliveries."),
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
     "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
     "resume": (f"{_HERE}.pause:resume", "Continue a paused source or handler."),
-    "reverify": (f"{_HERE}.quarantine:reverify", "Take in what was rejected and is genuine after all."),
-    "secrets": (f"{_HERE}.secrets:secrets", "See and forget secrets that senders handed out."),
+    "reverify": (
+        f"{_HERE}.quarantine:reverify",
+        "Verify quarantined deliveries again, and accept genuine ones.",
+    ),
+    "secrets": (f"{_HERE}.secrets:secrets", "List and delete secrets received in handshakes."),
     "serve": (f"{_HERE}.serve:serve", "Receive webhooks (gunicorn)."),
     "sign": (f"{_HERE}.sign:sign", "Sign a body as a sender would: headers, or a curl command."),
     "sources": (f"{_HERE}.sources:sources", "List the configured sources and their URLs."),
     "stats": (f"{_HERE}.stats:stats", "Count events, rejected deliveries, and what waits."),
-    "steps": (f"{_HERE}.steps:steps", "See steps of handlers that are stopped, and decide about them."),
+    "steps": (f"{_HERE}.steps:steps", "List stopped steps of handlers, and decide about them."),
     "sweep": (
         "hookonce.jobs.cli:sweep",
-        "Find due events that nobody was told about, and notify the workers.",
+        "Requeue due events whose notification was lost.",
     ),
     "tokens": (f"{_HERE}.tokens:tokens", "Make and revoke tokens for the admin API."),
     "tail": (f"{_HERE}.tail:tail", "Print events as they come, until Ctrl-C."),
     "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
-    "verify": (f"{_HERE}.explain:verify", "Verify a captured delivery, and list its events."),
-    "window": (f"{_HERE}.window:window", "Look after the dedup window."),
-    "workers": (f"{_HERE}.workers:workers", "List workers with many slots, and what holds others up."),
+    "window": (f"{_HERE}.window:window", "Clear the dedup window in Redis."),
+    "workers": (f"{_HERE}.workers:workers", "List workers and what each is running."),
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
@@ -91,31 +90,46 @@ COMMANDS = {
 SHOWN = {
     "Try": ("init", "dev", "trigger"),
     "Build": ("new", "capture"),
-    "Look": ("events", "stats", "doctor"),
+    "Look": ("events", "issues", "stats", "doctor"),
     "Fix": ("replay", "pause"),
-    "Run": ("serve", "worker"),
+    "Run": ("serve", "worker", "db", "tokens"),
 }
 """What people come for, and the commands for it; `hookonce help` has all."""
 
 FURTHER = {
-    "Try": ("demo", "explain", "listen", "sign", "verify"),
-    "Build": ("completion", "exits", "man"),
+    "Try": ("demo", "explain", "listen", "sign"),
+    "Build": ("completion",),
     "Look": (
-        *("alerts", "audit", "breakers", "commands", "conflicts", "handlers", "issues", "limits"),
+        *("alerts", "audit", "commands", "conflicts", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
     "Fix": ("entities", "quarantine", "resume", "reverify", "secrets", "steps", "window"),
-    "Run": ("db", "deploy", "keys", "login", "logout", "mcp", "prune", "sweep", "tokens"),
+    "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""
 
-AT_A_DISTANCE = {"events", "stats", "replay", "pause", "help", "trigger", *FURTHER["Look"], *FURTHER["Fix"]}
+AT_A_DISTANCE = {
+    "events",
+    "issues",
+    "stats",
+    "replay",
+    "pause",
+    "help",
+    "trigger",
+    *FURTHER["Look"],
+    *FURTHER["Fix"],
+}
 """Commands that `--at` can send elsewhere: those that ask the desk."""
 
-_SHOWN_BY = "`hookonce stats` says what holds handlers up, `hookonce handlers list` what they are held to"
+_SHOWN_BY = "`hookonce limits` lists what holds handlers back"
 _ELSEWHERE = dict.fromkeys(("rate", "rates", "batches", "slots"), _SHOWN_BY)
-_ELSEWHERE["breaker"], _ELSEWHERE["limit"] = "`hookonce breakers` lists them", "`hookonce limits` lists them"
-"""What is no command, and where it is."""
+_ELSEWHERE |= dict.fromkeys(("breaker", "breakers", "limit"), "`hookonce limits` lists them")
+_ELSEWHERE |= {
+    "verify": "`hookonce explain` verifies, and lists the events",
+    "exits": "`hookonce help exits` lists the codes",
+    "man": "`hookonce help NAME` has each page",
+}
+"""Names that are no command, or no longer one, and the command that has it."""
 
 
 @contextmanager

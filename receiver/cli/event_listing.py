@@ -18,11 +18,11 @@ from hookonce.receiver.ledger.states import EventStatus
 if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
     from hookonce.receiver.desk.events import DeadRun, ListedEvent
     from hookonce.receiver.ledger.queries.dead_letters import Death
-    from hookonce.receiver.ledger.queries.events import EventRow
+    from hookonce.receiver.ledger.queries.events import Event
 
 
 def print_events(
-    events: "Sequence[EventRow | ListedEvent]",
+    events: "Sequence[Event | ListedEvent]",
     deaths: "Mapping[int, Sequence[Death | DeadRun]]",
     given: Mapping[str, Any],
     hint: str | None = None,
@@ -42,7 +42,7 @@ def print_events(
 
 
 def _print_table(
-    events: "Sequence[EventRow | ListedEvent]",
+    events: "Sequence[Event | ListedEvent]",
     deaths: "Mapping[int, Sequence[Death | DeadRun]]",
     *,
     with_deaths: bool,
@@ -51,20 +51,20 @@ def _print_table(
     rows = []
     for e in events:
         row = [e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries]
-        died = [each for each in deaths.get(e.id, ()) if each.handler]
+        died = deaths.get(e.id, ())
         if with_deaths:
             errors = "; ".join((each.error or "").strip().partition("\n")[0] for each in died)
-            row += [", ".join(str(each.handler) for each in died) or None, errors or None]
+            row += [", ".join(each.handler for each in died if each.handler) or None, errors or None]
         rows.append(row)
     show([*columns, "handler", "error"] if with_deaths else columns, rows)
 
 
 def _died(death: "Death | DeadRun") -> str:
     error = (death.error or "").strip().partition("\n")[0]
-    return f"{death.handler}: {error}" if death.handler else "it can't be read"
+    return f"{death.handler}: {error}" if death.handler else f"it can't be read: {error}"
 
 
-def _waits(event: "EventRow | ListedEvent", now: datetime) -> str:
+def _waits(event: "Event | ListedEvent", now: datetime) -> str:
     """Tell what an event waits for, or when it is due."""
     if event.parked:
         return reasons.why(event.parked).terminal
@@ -78,6 +78,6 @@ def say_empty(given: Mapping[str, Any], hint: str | None) -> None:
     elif given == {"status": EventStatus.DEAD}:
         tell("no event is dead")
     else:
-        tell("no event matches; without options `hookonce events list` shows all")
+        tell("no event matches; remove a filter to see more")
     if hint:
         tell(clean(hint))

@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.receiver.cli.desk import asking
-from hookonce.receiver.desk.events import Event, EventsQuery, list_events
+from hookonce.receiver.desk.events import EventsQuery, list_events
 from hookonce.receiver.desk.models import PAGE_SIZE
 from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.rows import Event
 
 INTERVAL: Final = timedelta(seconds=2)
 """Between two looks: each is a request of the API, under a token's limit."""

@@ -26,7 +26,8 @@ class AdminTable(BaseModel):
     )
     trusted_proxies: list[str] = Field(
         default_factory=list,
-        description="addresses or networks of your proxies; from these, `X-Forwarded-For` tells whose turn it is",
+        description="addresses or networks of your proxies; from these, `X-Forwarded-For` identifies the client for "
+        "rate limiting",
     )
     token_rate: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
         default=None, description="requests of each token of the API, like `600/m`; 429 beyond"

@@ -60,7 +60,7 @@ class CommandTable(BaseModel):
     )
     actor: str = Field(default="", description="the same, for who acts within a tenant")
     headers: list[str] = Field(
-        default_factory=list, description="headers that are part of what is asked for; others are not"
+        default_factory=list, description="headers included in the request's fingerprint"
     )
     version: str = Field(default="", description="of your API; a key of another version is another request's")
     status: int = Field(

@@ -6,8 +6,7 @@ from urllib.parse import urlencode
 
 from flask import url_for
 
-from hookonce.receiver.desk.stats import Alert as ShownAlert
-from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.desk.rows import Alert
 from hookonce.receiver.ledger.states import EventStatus
 
 
@@ -40,7 +39,7 @@ _WAYS: Final[Mapping[str, _Way]] = {
 _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")
 
 
-def alert_link(alert: Alert | ShownAlert) -> tuple[str, str]:
+def alert_link(alert: Alert) -> tuple[str, str]:
     """Return an address and what to do there."""
     if alert.kind in {"new_issue", "reopened_issue"}:
         return url_for("admin.issue", number=alert.subject), "See its error and code, fix it or ignore it"

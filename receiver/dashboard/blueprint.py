@@ -75,7 +75,8 @@ _REFUSED: Mapping[type[Refused], tuple[int, str]] = {
 _OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
 _NEEDS: Mapping[str, Scope] = {
     **dict.fromkeys(
-        ("replay", "replay_chosen", "decide", "bulk_start", "bulk_stop", "bulk_go_on", "mark"), Scope.REPLAY
+        ("replay", "discard", "replay_chosen", "decide", "bulk_start", "bulk_stop", "bulk_go_on", "mark"),
+        Scope.REPLAY,
     ),
     **dict.fromkeys(
         ("send_again", "send_edited", "edit", "send_test_event", "test_alert", "reverify", "pause", "resume"),

@@ -34,7 +34,7 @@ def replay_chosen() -> Response:
         found = ask(replay, asked=asked["asked"].model_copy(update={"dry_run": True}))
     if not found.outcomes:
         abort(404, "None of the selected events is in the ledger; retention may have dropped them.")
-    outcomes = Counter(each.became for each in found.outcomes)
+    outcomes = Counter(each.fate for each in found.outcomes)
     return _back(",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items())))
 
 
@@ -57,6 +57,6 @@ def said_of(said: str) -> tuple[str, str] | None:
     if not counted:
         return None
     kind = "good" if counted.keys() <= GOOD else "bad" if counted.keys() & _BAD else "warn"
-    told = ", ".join(f"{number} {fate}" for fate, number in counted.items())
+    told = ", ".join(f"{number} {fate.replace('_', ' ')}" for fate, number in counted.items())
     hint = " Open an event that is done to run it once more." if ReplayOutcome.DONE in counted else ""
     return kind, f"Of the selected events: {told}.{hint}"

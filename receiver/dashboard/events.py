@@ -25,7 +25,7 @@ from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.ledger.queries import choices, run_outcomes
 from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.body_search import Found
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.stats import totals
 
 PAGE_SIZE = 50
@@ -43,7 +43,7 @@ _REFRESH_FACTOR = 20
 class Listing:
     """The events of one page; `next` is the `before` of the following one, `rest` and `back_to` where looking ended."""
 
-    rows: Sequence[EventRow]
+    rows: Sequence[Event]
     next: int | None = None
     rest: int | None = None
     back_to: datetime | None = None
@@ -148,7 +148,7 @@ def _view(form: EventForm) -> dict[str, str]:
     return form.typed | ({"view": name} if name else {})
 
 
-def _digest(rows: Sequence[EventRow]) -> str:
+def _digest(rows: Sequence[Event]) -> str:
     """Return what tells two states of a list apart; times stand in it as they grow, so a minute counts as a change."""
     states = [(row.id, row.status, row.deliveries) for row in rows]
     return hashlib.sha256(repr((states, int(time.time()) // 60)).encode()).hexdigest()[:16]

@@ -9,7 +9,6 @@ from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.refusals import NotFound
-from hookonce.receiver.ledger.handlers import HandlerLimits
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
 
@@ -22,11 +21,7 @@ def handlers() -> str:
     return render_template(
         "admin/handlers.html",
         handlers=found,
-        limits={
-            each.name: list(HandlerLimits.of(each.limits.model_dump()).words())
-            for each in found
-            if each.limits
-        },
+        limits={each.name: list(each.limits.words()) for each in found if each.limits},
         most=handler_stats.RUNS_LOOKED_AT,
         now=datetime.now(UTC),
     )

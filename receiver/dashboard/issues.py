@@ -8,7 +8,6 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
-from hookonce.receiver.desk import content
 from hookonce.receiver.desk.issues import (
     IssueMark,
     IssuePath,
@@ -50,11 +49,10 @@ def issue(number: str) -> str:
     """Show an issue: its newest failure with the code, whose failures it has, and what can be done."""
     with context().desk() as desk:
         found = get_issue(desk, which=_named(number))
-        row = content.latest_failure(desk, number)
     return render_template(
         "admin/issue.html",
         issue=found,
-        latest=Failure.of(row) if row else None,
+        latest=Failure.of(dict(found.latest)) if found.latest else None,
         most=backlog.MAX_COUNTED,
         spans=SPANS,
         now=datetime.now(UTC),
@@ -63,13 +61,14 @@ def issue(number: str) -> str:
 
 @admin.post("/issues/<number>")
 def mark(number: str) -> Response:
-    """Say what has become of an issue."""
+    """Update an issue's state."""
     state, span = request.form.get("state", ""), SPANS.get(request.form.get("for", ""))
     if state not in list(IssueState) or (state == IssueState.IGNORED) is (span is None):
         abort(400, "Say what it is: fixed, open, or ignored for some days.")
     until = datetime.now(UTC) + span if span else None
+    asked = IssueMark(state=IssueState(state), until=until, discard="discard" in request.form)
     with context().desk() as desk:
-        mark_issue(desk, which=_named(number), asked=IssueMark(state=IssueState(state), until=until))
+        mark_issue(desk, which=_named(number), asked=asked)
     return make_response(redirect(url_for("admin.issue", number=number), 303))
 
 

@@ -14,7 +14,6 @@ from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.desk.registry import Action
 from hookonce.receiver.desk.replays import list_bulk_replays
 from hookonce.receiver.desk.steps import list_stopped_steps
-from hookonce.receiver.ledger.handlers import HandlerLimits
 
 _ROWS = 50
 A = TypeVar("A", bound=ResponseModel)
@@ -80,7 +79,7 @@ def limits() -> str:
     return _shown(
         "limits",
         limited=[
-            (each, list(HandlerLimits.of(each.limits.model_dump()).words()))
+            (each, list(each.limits.words()))
             for each in found
             if each.limits and any((each.limits.rate, each.limits.concurrency))
         ],

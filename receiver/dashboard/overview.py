@@ -81,7 +81,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "most": backlog.MAX_COUNTED,
         "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
         "servers": servers(context()),
-        "paused": [each for each in paused if not each.is_of_breaker],
+        "paused": [each for each in paused if each.by == "person"],
         "stopped": stopped,
         "waiting_for_breakers": sum(each.waiting for each in stopped),
         "slots": slots,

@@ -7,7 +7,7 @@
 - `refusals`: why something is not done
 - `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `issues`: failures of one handler at one place, and what a person has said of them
-- `diffs`, `body_diff`: what is other in a body than in that of another event
+- `diffs`: how a body differs from that of another event
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `stats`: the numbers of the inbox at a glance, and what workers are at
 - `replays`, `steps`: running events again, and what a person decides about steps and newest versions
@@ -17,5 +17,6 @@
 - `sources`: who sends, test events, and the secrets that senders handed out
 - `pauses`: handlers, and what is paused
 - `history`, `maintenance`: the audit, alerts, retention
+- `rows`: rows of the ledger that are answers as they are
 - `words`: what statuses, reasons and terms mean
 """

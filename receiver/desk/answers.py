@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from hookonce.receiver.desk.models import ResponseModel
+from hookonce.receiver.ledger.rows import ResponseModel
 
 
 class Table(NamedTuple):

@@ -7,7 +7,7 @@ field within another has both names: `filter.status`.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -15,6 +15,7 @@ from hookonce.receiver.desk.models import RequestModel, mistakes
 from hookonce.receiver.desk.refusals import Invalid
 from hookonce.receiver.desk.registry import Action
 
+M = TypeVar("M", bound=RequestModel)
 Kind = Literal["text", "number", "flag", "choice", "time", "list", "json"]
 
 
@@ -55,14 +56,19 @@ def read(action: Action[Any], arguments: Mapping[str, Any]) -> dict[str, Request
     found = {}
     for role, model in action.inputs.items():
         given = {name: left.pop(name) for name in model.model_fields if name in left}
-        try:
-            found[role] = model.model_validate(given)
-        except ValidationError as error:
-            said = (f"{'.'.join(map(str, place)) or 'arguments'}: {text}" for place, text in mistakes(error))
-            raise Invalid("; ".join(said)) from None
+        found[role] = read_model(model, given)
     if left:
         raise Invalid(f"{action.name} takes no {', '.join(map(repr, left))}")
     return found
+
+
+def read_model(model: type[M], arguments: Mapping[str, Any]) -> M:
+    """Read arguments as one model. Raises: `Invalid`."""
+    try:
+        return model.model_validate(dict(arguments))
+    except ValidationError as error:
+        said = (f"{'.'.join(map(str, place)) or 'arguments'}: {text}" for place, text in mistakes(error))
+        raise Invalid("; ".join(said)) from None
 
 
 def _nested(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.receiver.config.commands import COMMAND
-from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
+from hookonce.receiver.desk.models import Page, Paged, Text, Time
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
 
 class CommandsQuery(Paged):

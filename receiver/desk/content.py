@@ -12,7 +12,6 @@ from typing import Any, Final
 from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.desk.registry import Desk, is_handed_out
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
@@ -33,9 +32,10 @@ from hookonce.receiver.ledger.queries import (
 from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.dead_letters import Death
 from hookonce.receiver.ledger.queries.event_details import Detail
-from hookonce.receiver.ledger.results import AttemptLog
+from hookonce.receiver.ledger.rows import MAX_ID
 from hookonce.receiver.ledger.stats import issues
-from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.stats.issues import IssueRow
+from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.proofs import shown_body, shown_headers, shown_url
 from hookonce.receiver.privacy.withheld import brief
@@ -67,12 +67,12 @@ def event(desk: Desk, number: int, *, as_it_goes_on: bool = False) -> ShownEvent
     return ShownEvent(**known, prove=lambda: proof(source, found.event.received_at, raw))
 
 
-def steps_of(desk: Desk, number: int) -> list[StepRow]:
+def steps_of(desk: Desk, number: int) -> list[Step]:
     """Return the steps of an event."""
     return _steps(desk, steps.of_event(desk.connection, number, desk.settings.keyring), f"event {number}")
 
 
-def stopped_steps(desk: Desk) -> list[StepRow]:
+def stopped_steps(desk: Desk) -> list[Step]:
     """Return the steps that wait for a person."""
     return _steps(desk, steps.stopped(desk.connection, desk.settings.keyring), "stopped steps")
 
@@ -93,12 +93,14 @@ def outcomes_of(desk: Desk, events: Sequence[int]) -> dict[int, run_outcomes.Out
     return {each: replace(one, error=one.error and brief(one.error)) for each, one in found.items()}
 
 
-def issue_rows(desk: Desk, state: issues.IssueState | None, handler: str | None, limit: int) -> list[Any]:
+def issue_rows(
+    desk: Desk, state: issues.IssueState | None, handler: str | None, limit: int
+) -> list[IssueRow]:
     """Return issues, those that failed last first."""
     return _issues(desk, issues.listing(desk.connection, state, handler, limit), "issues")
 
 
-def issue(desk: Desk, number: str) -> Any:  # noqa: ANN401  a row
+def issue(desk: Desk, number: str) -> IssueRow | None:
     """Return an issue; None where none has the id."""
     found = issues.get(desk.connection, number)
     return next(iter(_issues(desk, [found], f"issue {number}"))) if found else None
@@ -202,11 +204,12 @@ def _withheld(found: Detail) -> dict[str, Any]:
     return {
         "body": body,
         "runs": [
-            replace(
-                run,
-                error=run.error and brief(run.error),
-                result=None,
-                unreadable=None if run.result is None else WITHHELD,
+            run.model_copy(
+                update={
+                    "error": run.error and brief(run.error),
+                    "result": None,
+                    "unreadable": None if run.result is None else WITHHELD,
+                }
             )
             for run in found.runs
         ],
@@ -215,10 +218,7 @@ def _withheld(found: Detail) -> dict[str, Any]:
             each | {"headers": {}, "body": b"", "unreadable": WITHHELD} for each in found.conflicts
         ],
         "steps": [_step(each) for each in found.steps],
-        "logs": [
-            AttemptLog(log.handler, log.cycle, log.attempt, (), log.left_out, WITHHELD, log.batch)
-            for log in found.logs
-        ],
+        "logs": [log.model_copy(update={"lines": [], "unreadable": WITHHELD}) for log in found.logs],
     }
 
 
@@ -233,20 +233,26 @@ def _raised(errors: Sequence[Raised]) -> Iterator[Raised]:
         yield replace(each, said=brief(each.said), inner=inner)
 
 
-def _steps(desk: Desk, found: list[StepRow], subject: str) -> list[StepRow]:
+def _steps(desk: Desk, found: list[Step], subject: str) -> list[Step]:
     return found if not found or is_handed_out(desk, subject) else [_step(each) for each in found]
 
 
-def _step(row: StepRow) -> StepRow:
-    return replace(
-        row,
-        result=None,
-        note=row.note and brief(row.note),
-        unreadable=row.unreadable if row.result is None else WITHHELD,
+def _step(row: Step) -> Step:
+    return row.model_copy(
+        update={
+            "result": None,
+            "note": row.note and brief(row.note),
+            "unreadable": row.unreadable if row.result is None else WITHHELD,
+        }
     )
 
 
-def _issues(desk: Desk, found: list[Any], subject: str) -> list[Any]:
+def _issues(desk: Desk, found: list[IssueRow], subject: str) -> list[IssueRow]:
     if not found or is_handed_out(desk, subject):
         return found
-    return [replace(each, error=each.error and brief(each.error)) for each in found]
+    return [_brief(each) for each in found]
+
+
+def _brief(row: IssueRow) -> IssueRow:
+    """Return a row with its error's class and place alone."""
+    return row.model_copy(update={"error": row.error and brief(row.error)})

@@ -1,20 +1,28 @@
-"""Dead letters: of what events died, so that one cause is one row: an issue, or without one an error's text."""
+"""Dead letters: events that died, by cause (an issue, or without one an error's text), and giving events up."""
 
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
-from hookonce.receiver.desk.models import Identifier, IssueId, Ours, ResponseModel
-from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.models import Cursor, IssueId, Reference
+from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.replay import discards
+from hookonce.receiver.ledger.replay.discards import DiscardedEvent
+from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
 MAX_NAMED = 5
@@ -63,7 +71,7 @@ class DeadLettersQuery(EventFilter):
 
 @action(scope=Scope.READ)
 def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
-    """Say of what events died, by handler and issue; by the error's text what has none."""
+    """Group dead events by cause: by handler and issue, or by the error's text where there is no issue."""
     found = [row.id for row in events.events(desk.connection, asked.wanted_by(desk), MAX_DEATHS)]
     causes: dict[tuple[str | None, str], list[Death]] = {}
     for death in content.deaths_of(desk, found):
@@ -74,6 +82,83 @@ def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
         is_complete=len(found) < MAX_DEATHS,
         hint=hint(asked.source, found, desk.settings.sources),
     )
+
+
+class DiscardRequest(EventFilter):
+    """Which events to discard, by their names or by a filter; with `handler` its runs alone."""
+
+    events: Annotated[list[Reference], Field(max_length=REPLAY_BATCH)] = Field(default_factory=list)
+    status: Literal[EventStatus.DEAD, EventStatus.HELD, EventStatus.WAITING, EventStatus.RECEIVED] | None = (
+        Field(default=None, description="by a filter: only in this status; dead without one")
+    )
+    cursor: Cursor | None = Field(default=None, description="`next` of the step before")
+    dry_run: bool = False
+
+
+class Discards(ResponseModel):
+    """The events that were discarded, those that were left alone, and the ids that the ledger does not hold."""
+
+    dry_run: bool
+    discarded: list[DiscardedEvent]
+    running: list[Identifier] = Field(description="left alone: discard them once their attempts have ended")
+    ended: list[Identifier] = Field(description="left alone: nothing of them is dead, held or waits")
+    unknown: list[Identifier] = Field(default_factory=list)
+    unknown_names: list[str] = Field(
+        default_factory=list, description="those that were no ledger ids, and name no event"
+    )
+    next: Cursor | None = Field(
+        None, description="by a filter: ask for the next step with it; null at the end"
+    )
+
+
+def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
+    """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Conflict`."""
+    shown = here.ask(discard_events, asked=asked.model_copy(update={"dry_run": True}))
+    named = asked
+    if not asked.events:
+        named = DiscardRequest(events=[str(each.id) for each in shown.discarded], handler=asked.handler)
+    return Plan(shown, {"asked": named.model_copy(update={"dry_run": False})})
+
+
+@action(scope=Scope.REPLAY, asks="which would be discarded", looks=_what_is_discarded, audits="discard")
+def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
+    """Discard events that are never to run: dead, held or waiting ones. A replay undoes it.
+
+    Up to 200 at once, all in one transaction; what is running is left alone. With `handler` only its runs are
+    discarded, where an event has several. By a filter it is one step: ask again with `next` until there is none.
+    """
+    by_filter = asked.wanted
+    if bool(asked.events) == (replace(by_filter, handler=None) != Filter()):
+        raise Conflict("expected `events`, or a filter (`status`, `issue`, …); not both and not neither")
+    named = named_events(desk, asked.events)
+    rest = None
+    if not asked.events:
+        wanted = replace(asked.wanted_by(desk), status=asked.status or EventStatus.DEAD)
+        if wanted.status != EventStatus.DEAD:
+            wanted = replace(wanted, handler=None, run_by=wanted.run_by or wanted.handler)
+        rows = list(events.events(desk.connection, wanted, REPLAY_BATCH, asked.cursor))
+        named.ids.extend(row.id for row in rows)
+        rest = rows[-1].id if len(rows) == REPLAY_BATCH else None
+    who = None if asked.dry_run else desk.who
+    done = discards.discard(desk.connection, named.ids, who, asked.handler)
+    known = {*(each.id for each in done.discarded), *done.running, *done.ended}
+    return Discards(
+        dry_run=asked.dry_run,
+        discarded=done.discarded,
+        running=done.running,
+        ended=done.ended,
+        unknown=sorted({*named.ids} - known),
+        unknown_names=named.unknown,
+        next=rest,
+    )
+
+
+def discard_issue(desk: Desk, issue: str) -> None:
+    """Discard all dead events of an issue."""
+    asked: DiscardRequest | None = DiscardRequest(issue=issue)
+    while asked is not None:
+        rest = discard_events(desk, asked=asked).next
+        asked = asked.model_copy(update={"cursor": rest}) if rest else None
 
 
 def pattern_of(error: str) -> str:

@@ -1,36 +1,26 @@
 """Events: what came, and what became of it."""
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
-from hookonce.receiver.desk.models import (
-    MAX_ID,
-    Identifier,
-    IdInPath,
-    IssueId,
-    Ours,
-    Page,
-    Paged,
-    Reference,
-    RequestModel,
-    ResponseModel,
-    shown,
-)
+from hookonce.receiver.desk.models import IdInPath, IssueId, Page, Paged, Reference, RequestModel, shown
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
-from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.dead_letters import by_event
-from hookonce.receiver.ledger.reasons import WaitsFor
+from hookonce.receiver.ledger.queries.event_details import Run
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.replay import bulk
+from hookonce.receiver.ledger.results import AttemptLog
+from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.traceback_frames import Traceback
 from hookonce.receiver.vocabulary import EVENT_STATUSES
 
@@ -50,29 +40,10 @@ class EventsQuery(EventFilter, Paged):
     """Which events, and which page of them."""
 
 
-class Event(ResponseModel):
-    """One row of the ledger."""
-
-    id: Identifier
-    source: Ours
-    provider: Ours
-    event_id: str
-    type: str
-    account: str | None
-    status: Status
-    due_at: datetime | None
-    received_at: datetime
-    occurred_at: datetime | None
-    deliveries: int
-    repeat_of: Identifier | None
-    parked: Ours | None = Field(description=f"why it waits although it may be due: {reasons.described()}")
-    is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
-
-
 class DeadRun(ResponseModel):
     """A run that is dead, and the first 500 characters of its latest error."""
 
-    handler: Ours
+    handler: Ours = Field(description="empty where the event itself can't be read")
     error: str | None
 
 
@@ -103,32 +74,6 @@ class EventCounts(Hinted):
     data: list[EventCount]
 
 
-class Run(ResponseModel):
-    """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
-
-    handler: Ours
-    status: Ours
-    attempts: int
-    cycle: int
-    due_at: datetime | None
-    lease_until: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    result: Any
-    error: str | None
-    is_skipped: bool = Field(
-        description="its handler was not called, since it had done a newer version; `result` names the event of that"
-    )
-    parked: Ours | None = Field(
-        description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
-    )
-    waits_for: WaitsFor | None = Field(
-        description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that, "
-        "`suspect` if its process died and it is run by itself, `batch` if others of its batch are to come along"
-    )
-    unreadable: Ours | None = Field(description="why the result can't be decrypted here; it is then null")
-
-
 class Failure(ResponseModel):
     """A failed attempt; of the newest 50 of an event with its traceback."""
 
@@ -144,48 +89,6 @@ class Failure(ResponseModel):
     )
     frames: Traceback | None = Field(description="the same as data; null where the traceback is")
     unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
-
-
-class LogLine(ResponseModel):
-    """A line that a handler printed or logged, or a call of another service that it traced."""
-
-    at: int = Field(description="milliseconds since its attempt began")
-    level: str = Field(description="of a logger's line; empty for what was printed")
-    logger: str = Field(description="the logger's name, `stdout` or `stderr`; `call` for a call")
-    text: str
-    took: int | None = Field(description="milliseconds that a call took; null of what was logged")
-
-
-class AttemptLog(ResponseModel):
-    """What a handler printed and logged in one attempt; there is none of an attempt whose process was killed."""
-
-    handler: Ours
-    cycle: int
-    attempt: int
-    lines: list[LogLine]
-    left_out: int = Field(description="lines that were over the limits of an attempt")
-    unreadable: Ours | None = Field(description="why the lines can't be read here; there are none then")
-    batch: Identifier | None = Field(
-        description="of lines of a batch: its first event, which keeps them; null with that, and where it was no batch"
-    )
-
-
-class Step(ResponseModel):
-    """A part of a handler that is done once for the event."""
-
-    event: Identifier
-    handler: Ours
-    name: str
-    status: Literal["running", "done", "unknown", "stopped"] = Field(
-        description="`unknown`: it was cut off or failed, and may have happened; `stopped`: it waits for a person"
-    )
-    attempts: int
-    key: str = Field(description="what the other side knows it by")
-    started_at: datetime
-    finished_at: datetime | None
-    result: Any
-    note: str | None = Field(description="why it is stopped, or who said what it gave")
-    unreadable: Ours | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class OtherBody(ResponseModel):
@@ -239,8 +142,9 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     if asked.status == EventStatus.DEAD:
         deaths = by_event(content.deaths_of(desk, [row.id for row in rows]))
         for row in page.data:
-            died = [each for each in deaths.get(row.id, ()) if each.handler]
-            row.dead = [DeadRun(handler=str(each.handler), error=each.error) for each in died]
+            row.dead = [
+                DeadRun(handler=each.handler or "", error=each.error) for each in deaths.get(row.id, ())
+            ]
     return page
 
 
@@ -266,18 +170,18 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
     body = found.body
     delivered = body if desk.allows(Scope.BODIES) else None
     return FullEvent(
-        **asdict(found.event),
-        means=EVENT_STATUSES[EventStatus(found.event.status)],
+        **dict(found.event),
+        means=EVENT_STATUSES[found.event.status],
         url=delivered.url if delivered else None,
         headers=delivered.headers if delivered else None,
         bytes=None if body is None or body.unreadable else len(body.body),
         unreadable=body.unreadable if body else None,
         why_no_body=None if body else found.why_no_body,
         is_element=bool(body and body.is_element),
-        runs=shown(Run, found.runs),
-        steps=shown(Step, found.steps),
+        runs=found.runs,
+        steps=found.steps,
         failures=shown(Failure, found.failures),
-        logs=[AttemptLog.model_validate(log.as_mapping()) for log in found.logs],
+        logs=found.logs,
         conflicts=[_other(conflict) for conflict in found.conflicts],
         repeats=found.repeats,
     )

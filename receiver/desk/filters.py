@@ -7,10 +7,11 @@ from pydantic import Field
 
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk.models import IssueId, Name, Ours, RequestModel, ResponseModel, Text, Time
+from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
 Status = Literal[

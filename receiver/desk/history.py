@@ -1,31 +1,21 @@
 """What people did, and what was wrong."""
 
-from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.models import Identifier, Ours, Page, Paged, ResponseModel, Text, Time
+from hookonce.receiver.desk.models import Page, Paged, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
-from hookonce.receiver.desk.stats import Alert
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.access.audit_log import Change
+from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.rows import Identifier, ResponseModel
 from hookonce.receiver.monitoring.alert_events import send_test
-
-
-class Change(ResponseModel):
-    """One thing somebody did, and to what."""
-
-    id: Identifier
-    at: datetime
-    who: Ours
-    action: Ours
-    subject: str
-    detail: Any
 
 
 class AuditQuery(Paged):
@@ -82,7 +72,7 @@ def send_test_alert(desk: Desk) -> AlertSent:
     """Have a worker send a test alert to every URL in `[alerts] urls`, as it would send a real one."""
     settings = desk.settings
     if not settings.alerts.are_sent:
-        raise NotConfigured("[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
+        raise NotConfigured("[alerts] has no urls, so no alert is sent; add one", code="no_urls")
     try:
         number = send_test(desk.connection, settings.keyring)
     except KeyMissing as error:

@@ -1,31 +1,22 @@
 """Issues: dead and failing runs by handler and the place where they fail, and what a person has said of each."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.models import (
-    Identifier,
-    IssueId,
-    Limit,
-    Ours,
-    RequestModel,
-    ResponseModel,
-    Text,
-    Time,
-    shown,
-)
+from hookonce.receiver.desk.dead_letters import discard_issue
+from hookonce.receiver.desk.events import Failure
+from hookonce.receiver.desk.models import IssueId, Limit, RequestModel, Text, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.stats import issues
-from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
-from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
+from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, Occurrence
 
 _MAX_OCCURRENCES = 20
-State = Literal[IssueState.OPEN, IssueState.FIXED, IssueState.IGNORED]
 
 
 class IssuesQuery(RequestModel):
@@ -45,50 +36,22 @@ class IssuePath(RequestModel):
 class IssueMark(RequestModel):
     """What is said of an issue: `ignored` needs until when."""
 
-    state: State
+    state: Annotated[IssueState, Field(strict=False)]
     until: Time | None = Field(None, description="with `ignored`: the end of it, in the future")
-
-
-class Issue(ResponseModel):
-    """Failures of one handler at one place; its dead runs are found and replayed by `issue` of a filter."""
-
-    id: IssueId
-    handler: Ours
-    title: str = Field(description="the error's class, and the place in your code")
-    state: State = Field(
-        description="`fixed` opens itself when a newer release fails so again, `ignored` at `ignored_until`"
-    )
-    ignored_until: datetime | None
-    reopened_at: datetime | None = Field(description="when it opened itself after it was fixed")
-    first_seen: datetime
-    first_release: Ours
-    last_seen: datetime | None
-    last_release: Ours | None
-    error: str | None = Field(description="what the newest failure says")
-    event: Identifier | None = Field(description="whose failure that is")
-    failures: int = Field(description=f"failed attempts that are kept; {MAX_COUNTED + 1} means more")
-    dead: int = Field(description="runs that are dead of it now; the same")
+    discard: bool = Field(default=False, description="discard its dead events, too; a replay undoes that")
 
 
 class Issues(ResponseModel):
     """Issues, those that failed last first."""
 
-    data: list[Issue]
+    data: list[IssueRow]
     is_complete: bool = Field(description="false where there are more than were asked for")
 
 
-class Occurrence(ResponseModel):
-    """A failed attempt."""
-
-    event: Identifier
-    attempt: int
-    failed_at: datetime
-    release: Ours | None
-
-
-class FullIssue(Issue):
+class FullIssue(IssueRow):
     """An issue with its newest failures."""
 
+    latest: Failure | None = Field(description="the newest failed attempt; null where none is kept")
     occurrences: list[Occurrence]
 
 
@@ -98,7 +61,7 @@ def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
     state = None if asked.state == "all" else IssueState(asked.state)
     found = content.issue_rows(desk, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
     return Issues(
-        data=shown(Issue, found[: asked.limit]),
+        data=found[: asked.limit],
         is_complete=len(found) <= asked.limit,
     )
 
@@ -109,20 +72,22 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     found = content.issue(desk, which.issue)
     if found is None:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
+    row = content.latest_failure(desk, which.issue)
     newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
-    return FullIssue(
-        **Issue.model_validate(found, from_attributes=True).model_dump(),
-        occurrences=shown(Occurrence, newest),
-    )
+    return FullIssue(**dict(found), latest=Failure.model_validate(row) if row else None, occurrences=newest)
 
 
 @action(scope=Scope.REPLAY, asks="what the issue is", looks=looks_at(get_issue), audits="issue")
 def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
-    """Say what has become of an issue: it is fixed, ignored until a time, or open after all."""
+    """Update an issue's state: fixed, ignored until a time, or open."""
     is_ignored = asked.state == IssueState.IGNORED
     if is_ignored and (asked.until is None or asked.until <= datetime.now(UTC)):
         raise Conflict("`ignored` needs `until`, a time in the future")
     if not is_ignored and asked.until is not None:
         raise Conflict("`until` is for `ignored`")
+    if asked.discard and asked.state == IssueState.OPEN:
+        raise Conflict("`discard` is for an issue that is `fixed` or `ignored`")
     issues.mark(desk.connection, which.issue, IssueState(asked.state), desk.who, asked.until)
+    if asked.discard:
+        discard_issue(desk, which.issue)
     return get_issue.function(desk, which)

@@ -6,14 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import (
-    Cursor,
-    Identifier,
-    Ours,
-    Reference,
-    RequestModel,
-    ResponseModel,
-)
+from hookonce.receiver.desk.models import Cursor, Reference, RequestModel
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
@@ -24,6 +17,7 @@ from hookonce.receiver.ledger.maintenance import erasure, steady_clock
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -72,7 +66,7 @@ class TokenModel(ResponseModel):
 
 @action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
 def prune(desk: Desk, asked: PruneRequest) -> Pruned:
-    """Let go of what has outlived its horizon, in small steps; safe to repeat. It answers when all is done."""
+    """Delete data past its retention, in small steps; safe to repeat. The answer comes when all is done."""
     pruning = RetentionPass(
         Retention.of(desk.settings), dry_run=asked.dry_run, patience=MAX_TRIES, trusts_clock=asked.trust_clock
     )

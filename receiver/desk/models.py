@@ -16,8 +16,10 @@ from pydantic import (
 )
 
 from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
 
-MAX_ID = (1 << 63) - 1
+__all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel"]
+"""Those of answers, for pages and commands; what is defined here is imported by its name."""
 PAGE_SIZE = 200
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _TIME = re.compile(
@@ -33,12 +35,6 @@ class RequestModel(BaseModel):
     """What a client may send; nothing that is not named."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ResponseModel(BaseModel):
-    """What is shown. Nothing else is sent; what a later version sends besides is passed over where it is read."""
-
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
 
 Row = TypeVar("Row", bound=ResponseModel)
@@ -95,7 +91,6 @@ def _read_time(value: object) -> object:
     return datetime.fromisoformat(text.replace(":60", ":59", 1) if text[16:19] == ":60" else text)
 
 
-Identifier = Annotated[int, Field(ge=1, le=MAX_ID)]
 IdInPath = Annotated[Identifier, BeforeValidator(_number)]
 IdInBody = Annotated[Identifier, BeforeValidator(_whole)]
 Limit = Annotated[int, Field(ge=1, le=PAGE_SIZE), BeforeValidator(_number)]
@@ -111,9 +106,6 @@ Time = Annotated[
     ),
 ]
 """A point in time as it is asked for: absolute, or so long ago."""
-OURS = "ours"
-Ours = Annotated[str, OURS]
-"""A text of an answer that the inbox makes itself, or its owner has configured; any other may be a sender's words."""
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]

@@ -7,26 +7,22 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text, shown
+from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.sources import list_sources
-from hookonce.receiver.desk.stats import (
-    HandlerBatches,
-    HandlerBreaker,
-    Kind,
-    LongTransaction,
-    Pause,
-    batches,
-    long_transactions,
-)
+from hookonce.receiver.desk.stats import Kind, LongTransaction, batches, long_transactions
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.handlers import known_handlers, limits_of
+from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
+from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
 
 
 class PausePath(RequestModel):
@@ -40,20 +36,6 @@ class Pauses(ResponseModel):
     """What is paused, by kind and name."""
 
     data: list[Pause]
-
-
-class Limits(ResponseModel):
-    """What a handler's runs are held to, as its worker says; null for what it does not limit."""
-
-    rate: Ours | None = Field(description="how often it may start, like `100/m`")
-    concurrency: int | None = Field(description="how many runs may be under way at once")
-    per: Ours | None = Field(description="`account` or `source`: each is held to these by itself")
-    breaker: int | None = Field(description="after how many failures in a row it is stopped")
-    tx: Ours | None = Field(description="`none`: it has no transaction of its own while it runs")
-    wait_seconds: float | None = Field(description="how long events wait for one another to be a batch")
-    stale: Ours | None = Field(
-        description="what becomes of events older than what was done: `skip` or `flag`"
-    )
 
 
 class HandlerPattern(ResponseModel):
@@ -82,17 +64,15 @@ class Handler(ResponseModel):
     latest_run: datetime | None
     is_paused: bool
     paused_by: Literal["person", "breaker"] | None
-    limits: Limits | None = Field(description="null if no worker has named it within a day")
-    breaker: HandlerBreaker | None = Field(
-        description="its failures in a row, if it has a breaker and failed last"
-    )
+    limits: HandlerLimits | None = Field(description="null if no worker has named it within a day")
+    breaker: Breaker | None = Field(description="its failures in a row, if it has a breaker and failed last")
     waiting_for_limit: int = Field(
         description=f"runs that wait because so many run as its limit allows; {limit_gate.MAX_WAITING} at most"
     )
     rate_delay_seconds: float = Field(
         description="how long what comes now waits for the handler's rate; of several accounts or sources the longest"
     )
-    batches: HandlerBatches | None = Field(description="null if it has taken none")
+    batches: BatchFigures | None = Field(description="null if it has taken none")
     suspects: int = Field(description="runs whose worker died beside others; each is run by itself")
     long_transaction: LongTransaction | None = Field(description="the longest of its that wrote and waits")
 
@@ -110,16 +90,10 @@ def list_handlers(desk: Desk) -> Handlers:
     known = known_handlers(desk.connection)
     limits = limits_of(known)
     stats = {each.handler: each for each in handler_stats.handlers(desk.connection)}
-    failing = {
-        each.handler: HandlerBreaker.model_validate(each, from_attributes=True)
-        for each in breakers.breakers(desk.connection)
-    }
+    failing = {each.handler: each for each in breakers.breakers(desk.connection)}
     waiting = limit_gate.waiting(desk.connection)
     delays = limit_gate.delays(desk.connection)
-    in_batches = {
-        handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in batches(desk).items()
-    }
+    in_batches = batches(desk)
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(long_transactions(desk))}
     held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}
@@ -150,7 +124,7 @@ def list_handlers(desk: Desk) -> Handlers:
                 latest_run=fared.latest,
                 is_paused=name in paused,
                 paused_by=paused[name].by if name in paused else None,
-                limits=Limits.model_validate(limits[name], from_attributes=True) if name in limits else None,
+                limits=limits.get(name),
                 breaker=failing.get(name),
                 waiting_for_limit=waiting.get(name, 0),
                 rate_delay_seconds=delays.get(name, timedelta()).total_seconds(),
@@ -166,7 +140,7 @@ def list_handlers(desk: Desk) -> Handlers:
 @action(scope=Scope.READ)
 def list_pauses(desk: Desk) -> Pauses:
     """List what is paused."""
-    return Pauses(data=shown(Pause, pauses.paused(desk.connection)))
+    return Pauses(data=pauses.paused(desk.connection))
 
 
 def _what_is_paused(here: Asks, which: PausePath) -> Plan:
@@ -181,7 +155,7 @@ def pause(desk: Desk, which: PausePath) -> Pause:
     pauses.pause(desk.connection, which.kind, which.name, desk.who)
     for each in pauses.paused(desk.connection):
         if (each.kind, each.name) == (which.kind, which.name):
-            return Pause.model_validate(each, from_attributes=True)
+            return each
     raise Conflict(f"the {which.kind} '{which.name}' was resumed at the same moment")
 
 

@@ -14,16 +14,7 @@ from pydantic import Field
 
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.models import (
-    Identifier,
-    IdInPath,
-    Name,
-    Ours,
-    RequestModel,
-    ResponseModel,
-    Text,
-    Time,
-)
+from hookonce.receiver.desk.models import IdInPath, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access import audit_log
@@ -32,6 +23,7 @@ from hookonce.receiver.ledger.decryption import StoredBody
 from hookonce.receiver.ledger.queries import feed
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.feed import OtherLedger, Position
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.privacy.redaction import MASK
 
 STATEMENT_PAUSE = 0.5

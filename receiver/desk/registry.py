@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 
 import psycopg
 
-from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.refusals import Forbidden
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
+from hookonce.receiver.ledger.rows import ResponseModel
 
 if TYPE_CHECKING:  # a command that lists something starts in half the time without them
     from hookonce.receiver.config.settings import Settings

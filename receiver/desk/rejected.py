@@ -10,25 +10,17 @@ from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import Hinted, hint
-from hookonce.receiver.desk.models import (
-    Identifier,
-    IdInPath,
-    Name,
-    Ours,
-    Page,
-    Paged,
-    RequestModel,
-    ResponseModel,
-    Time,
-    shown,
-)
+from hookonce.receiver.desk.models import IdInPath, Name, Page, Paged, RequestModel, Time
 from hookonce.receiver.desk.refusals import NotConfigured, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.sources import SourcePath, source_of
+from hookonce.receiver.intake.explain.checks import Check
 from hookonce.receiver.intake.reverification import Reverified, reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.quarantine import Holding
 from hookonce.receiver.ledger.queries import rejected
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.vocabulary import REFUSALS
 
 
@@ -72,15 +64,6 @@ class RejectionPath(RequestModel):
     rejection: IdInPath
 
 
-class CheckModel(ResponseModel):
-    """One thing that was looked at; `is_right` is null where it can't be known."""
-
-    what: Ours
-    expected: Ours
-    found: str
-    is_right: bool | None
-
-
 class ExplanationModel(ResponseModel):
     """Why a delivery was rejected; without a `reason` it is genuine with the secrets that are configured now."""
 
@@ -91,7 +74,7 @@ class ExplanationModel(ResponseModel):
     slot: int | None = Field(description="which secret signed it, from 1")
     cause: str
     advice: Ours
-    checks: list[CheckModel]
+    checks: list[Check]
 
 
 class RejectionPage(Hinted, Page[Rejection]):
@@ -155,7 +138,7 @@ def explain_rejected(desk: Desk, which: RejectionPath) -> ExplanationModel:
         slot=found.slot,
         cause=found.cause,
         advice=advice,
-        checks=shown(CheckModel, found.checks),
+        checks=found.checks,
     )
 
 
@@ -184,17 +167,6 @@ def _wanted(asked: RejectedQuery | ConflictsQuery) -> dict[str, Any]:
 
 def _do(reason: str) -> str | None:
     return REFUSALS[reason].do if reason in REFUSALS else None
-
-
-class Holding(ResponseModel):
-    """What is in quarantine of a source, for one reason."""
-
-    source: Ours
-    reason: Ours
-    count: int
-    bytes: int
-    oldest: datetime
-    newest: datetime
 
 
 class Holdings(ResponseModel):
@@ -227,7 +199,7 @@ class ReverifyResponse(ResponseModel):
 @action(scope=Scope.READ)
 def list_quarantine(desk: Desk) -> Holdings:
     """Say what is in quarantine, by source and reason."""
-    return Holdings(data=shown(Holding, quarantine.holdings(desk.connection)))
+    return Holdings(data=quarantine.holdings(desk.connection))
 
 
 @action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)

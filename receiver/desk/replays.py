@@ -11,18 +11,7 @@ from pydantic import Field
 from hookonce.receiver.desk import content, steps
 from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
-from hookonce.receiver.desk.models import (
-    Identifier,
-    IdInBody,
-    IdInPath,
-    Ours,
-    Page,
-    Paged,
-    Reference,
-    RequestModel,
-    ResponseModel,
-    Text,
-)
+from hookonce.receiver.desk.models import IdInBody, IdInPath, Page, Paged, Reference, RequestModel, Text
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake.rereading import Rereader
@@ -40,6 +29,7 @@ from hookonce.receiver.ledger.replay import (
 )
 from hookonce.receiver.ledger.replay.bulk import Bulk
 from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome, ReplayResult
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
 _TOLD = 5
@@ -77,61 +67,10 @@ class ReplayRequest(EventIds):
     )
 
 
-class DoneRunModel(ResponseModel):
-    """A run that had succeeded."""
-
-    handler: Ours
-    cycle: int
-    ended_at: datetime
-
-
-class ReplayResultModel(ResponseModel):
-    """What became of one event; `left` are handlers whose runs are under way and were left alone.
-
-    `forgotten` are the steps that are repeated, as "handler/step"; `done` the runs that had succeeded before, and
-    `view` what `seen` takes. `is_command`: it is the command of a client.
-    """
-
-    id: Identifier
-    fate: Literal[
-        "replayed",
-        "released",
-        "already_queued",
-        "running",
-        "body_dropped",
-        "body_not_kept",
-        "erased",
-        "unreadable",
-        "read",
-        "changed",
-        "already_done",
-    ]
-    handlers: list[Ours]
-    left: list[Ours]
-    forgotten: list[str]
-    done: list[DoneRunModel]
-    view: Ours
-    is_command: bool
-    skipped_by: list[Ours] = Field(
-        default_factory=list,
-        description="handlers that will skip it: they have done a newer version of what it is about",
-    )
-
-    @property
-    def became(self) -> ReplayOutcome:
-        """Its fate, as the ledger has it."""
-        return ReplayOutcome(self.fate.replace("_", " "))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything that was asked for is done."""
-        return self.became in GOOD and not self.left
-
-
 class Replayed(ResponseModel):
     """What became of the events that were named, and which of them the ledger does not hold."""
 
-    outcomes: list[ReplayResultModel]
+    outcomes: list[ReplayResult]
     unknown: list[Identifier]
     unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
 
@@ -222,7 +161,7 @@ class BulkStep(ResponseModel):
     """The outcomes of the next events of a bulk replay (none, if its rate allows none yet), and its progress."""
 
     bulk: BulkReplay
-    outcomes: list[ReplayResultModel]
+    outcomes: list[ReplayResult]
 
 
 class BulkReplayPage(Page[BulkReplay]):
@@ -238,7 +177,7 @@ def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
     if not shown.outcomes:
         unknown = ", ".join([*map(str, shown.unknown), *shown.unknown_names])
         raise NotFound(f"none of these events is in the ledger: {unknown}; see `hookonce events list`")
-    if all(outcome.became is ReplayOutcome.DONE for outcome in shown.outcomes):
+    if all(outcome.fate is ReplayOutcome.DONE for outcome in shown.outcomes):
         raise Conflict(_said_of_done(shown.outcomes), code="already_done")
     seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in shown.outcomes]
     return Plan(shown, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
@@ -339,7 +278,7 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
             desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread
         )
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=_models(outcomes))
+    return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=outcomes)
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
@@ -391,22 +330,14 @@ def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
 
 def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = list(results)
-    models = _models(outcomes)
     skipping = steps.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
-    for model in models:
-        model.skipped_by = [name for name in skipping.get(model.id, ()) if name in model.handlers]
+    for each in outcomes:
+        each.skipped_by = [name for name in skipping.get(each.id, ()) if name in each.handlers]
     return Replayed(
-        outcomes=models,
+        outcomes=outcomes,
         unknown=sorted(set(named.ids) - {outcome.id for outcome in outcomes}),
         unknown_names=named.unknown,
     )
-
-
-def _models(outcomes: Iterable[ReplayResult]) -> list[ReplayResultModel]:
-    return [
-        ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
-        for outcome in outcomes
-    ]
 
 
 def _require_filter(wanted: EventFilter) -> None:
@@ -414,7 +345,7 @@ def _require_filter(wanted: EventFilter) -> None:
         raise Conflict("an empty filter would replay the whole ledger; give it a field")
 
 
-def _said_of_done(outcomes: Sequence[ReplayResult | ReplayResultModel]) -> str:
+def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:
     told = [
         f"{'the command of a client, ' * outcome.is_command}event {outcome.id}: "
         + ", ".join(f"{run.handler} at {run.ended_at.isoformat(timespec='seconds')}" for run in outcome.done)

@@ -7,12 +7,12 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.events import Event
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import needles
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.queries.needles import Needle
 
 _PLACE = r"^\$(\.[^.\[\]='\s\x00-\x1f]+|\['[^'\x00-\x1f]+'\]|\[[0-9]{1,6}\]|\[\*?\])*( *=[^\x00-\x1f]*)?$"
@@ -84,7 +84,7 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
     )
     rest: Cursor | None = found.rest
     return FoundEvents(
-        data=[Event.model_validate(row, from_attributes=True) for row in found.rows],
+        data=found.rows,
         next=rest,
         back_to=found.back_to,
         looked_into=found.looked_into,

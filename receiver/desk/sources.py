@@ -10,13 +10,14 @@ from hookonce.providers.kit import registry
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.events import EventPath, found_event, get_event
-from hookonce.receiver.desk.models import Identifier, Name, Ours, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import Name, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.intake.test_events import MAX_EDITED
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.stats import source_activity, totals
 from hookonce.receiver.source import Source
 

@@ -2,18 +2,23 @@
 
 from collections import Counter
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.desk.models import Identifier, Ours, ResponseModel, shown
 from hookonce.receiver.desk.registry import Desk, action, is_handed_out
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.reasons import PAUSES
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
+from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
+from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.pending import pending
@@ -28,16 +33,6 @@ def _kind(value: str) -> str:
 Kind = Annotated[
     Ours, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
 ]
-
-
-class Worker(ResponseModel):
-    """A worker process with several slots, as it last reported."""
-
-    name: Ours = Field(description="host and process id")
-    slots: int = Field(description="runs it may have under way at once")
-    busy: int
-    lost: int = Field(description="slots whose handler no time limit could end")
-    seen_at: datetime
 
 
 class Suspects(ResponseModel):
@@ -58,17 +53,17 @@ class LongTransaction(ResponseModel):
 class Workers(ResponseModel):
     """Workers that report slots; one that runs one at a time does not."""
 
-    data: list[Worker]
+    data: list[WorkerSlots]
     suspects: list[Suspects]
     long_transactions: list[LongTransaction]
 
 
 @action(scope=Scope.READ)
 def list_workers(desk: Desk) -> Workers:
-    """List the workers that run many at once, and what holds others up."""
+    """List workers and what each is running, suspect runs, and transactions that wait."""
     connection = desk.connection
     return Workers(
-        data=shown(Worker, worker_slots.workers(connection)),
+        data=worker_slots.workers(connection),
         suspects=[
             Suspects(handler=handler, runs=count)
             for handler, count in worker_slots.suspects(connection).items()
@@ -85,55 +80,6 @@ def long_transactions(desk: Desk) -> list[LongTransaction]:
         )
         for each in worker_slots.long_transactions(desk.connection)
     ]
-
-
-class Alert(ResponseModel):
-    """One trouble; `subject` is a source, a handler, an issue or a server, empty for the inbox as a whole."""
-
-    id: Identifier
-    kind: Ours
-    subject: Ours
-    detail: str
-    since: datetime
-    ended_at: datetime | None
-
-
-class Pause(ResponseModel):
-    """A pause: deliveries are taken in all the same, runs wait."""
-
-    kind: Kind
-    name: Ours
-    by: Literal["person", "breaker"] = Field(
-        description="`breaker`: the handler's own, which ends it when a try succeeds; pause it, and the pause is yours"
-    )
-    since: datetime
-
-
-class HandlerBreaker(ResponseModel):
-    """Failures in a row by one error; open: the handler is paused for it, and tried from time to time."""
-
-    failures: int
-    error: str
-    is_open: bool
-    opened_at: datetime | None = Field(description="null while it is closed, as the rest")
-    try_at: datetime | None = Field(description="when the next event is tried")
-    waiting: int = Field(description=f"events that wait for it; {breakers.MAX_WAITING} at most")
-    oldest_waiting_seconds: float | None = Field(
-        description="how long ago the oldest of them came; null if none waits"
-    )
-
-
-class HandlerBatches(ResponseModel):
-    """What became of the batches of a handler that takes many events at once."""
-
-    batches: int = Field(description="that succeeded")
-    events: int = Field(description="in these")
-    halvings: int = Field(description="of batches that failed, or whose worker died")
-    size: int | None = Field(
-        description="of the smallest part that is to be tried by itself; null if there is none"
-    )
-    waiting: int = Field(description="parts that are to be tried by themselves")
-    error: str | None = Field(description="by which they failed")
 
 
 class StatusCount(ResponseModel):
@@ -171,23 +117,11 @@ class SlotUse(ResponseModel):
     seconds_ago: int
 
 
-class BatchFigures(HandlerBatches):
-    """What became of the batches of a handler."""
-
-    handler: Ours
-
-
-class BreakerState(HandlerBreaker):
-    """Failures in a row of a handler."""
-
-    handler: Ours
-
-
 class Stats(ResponseModel):
     """The numbers of the inbox, as of one moment."""
 
     account: dict[Ours, int] = Field(
-        description="what became of all that was `accepted`, in numbers that add up; `replayed` is said apart"
+        description="events that were `accepted`, by status, in numbers that add up; `replayed` is counted apart"
     )
     events: list[StatusCount]
     dead: int
@@ -203,7 +137,7 @@ class Stats(ResponseModel):
     long_transactions: list[LongTransaction]
     waiting_for_limit: dict[Ours, int]
     rate_delay_seconds: dict[Ours, float]
-    breakers: list[BreakerState]
+    breakers: list[Breaker]
     batches: list[BatchFigures]
     paused: list[Pause]
     notifications_pending: int | None = Field(description="null while Redis does not answer")
@@ -242,10 +176,10 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             for source, slots in totals.secrets(connection).items()
             for slot, (n, last) in slots.items()
         ],
-        "alerts": shown(Alert, alerts.open_alerts(connection)),
+        "alerts": alerts.open_alerts(connection),
         "workers": [
             {
-                **each._asdict(),
+                **dict(each),
                 "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
             }
             for each in worker_slots.workers(connection)
@@ -257,9 +191,9 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             handler: round(delay.total_seconds(), 1)
             for handler, delay in limit_gate.delays(connection).items()
         },
-        "breakers": shown(BreakerState, breakers.breakers(connection)),
-        "batches": [{"handler": handler, **each._asdict()} for handler, each in batches(desk).items()],
-        "paused": shown(Pause, pauses.paused(connection)),
+        "breakers": breakers.breakers(connection),
+        "batches": list(batches(desk).values()),
+        "paused": pauses.paused(connection),
     }
 
 
@@ -271,9 +205,12 @@ def _pending(url: str) -> int | None:
         return None
 
 
-def batches(desk: Desk) -> dict[str, batch_figures.BatchFigures]:
+def batches(desk: Desk) -> dict[str, BatchFigures]:
     """Return what became of the batches of handlers."""
     found = batch_figures.figures(desk.connection)
     if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
         return found
-    return {name: each._replace(error=each.error and brief(each.error)) for name, each in found.items()}
+    return {
+        name: each.model_copy(update={"error": each.error and brief(each.error)})
+        for name, each in found.items()
+    }

@@ -11,8 +11,8 @@ from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import about, subject_of
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.events import EventPath, Step, number_of
-from hookonce.receiver.desk.models import Identifier, Ours, RequestModel, ResponseModel, Text, shown
+from hookonce.receiver.desk.events import EventPath, number_of
+from hookonce.receiver.desk.models import RequestModel, Text, shown
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.encryption import KeyMissing
@@ -21,7 +21,8 @@ from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
 from hookonce.receiver.ledger.replay import rereading
-from hookonce.receiver.ledger.steps import RunUnderWay, StepRow
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.steps import RunUnderWay, Step
 
 
 class Steps(ResponseModel):
@@ -48,13 +49,13 @@ class StepDecision(RequestModel):
 @action(scope=Scope.READ)
 def list_stopped_steps(desk: Desk) -> StoppedSteps:
     """List the steps that wait for a person, 1000 at most."""
-    return StoppedSteps(data=shown(Step, content.stopped_steps(desk)))
+    return StoppedSteps(data=content.stopped_steps(desk))
 
 
 @action(scope=Scope.READ)
 def list_steps(desk: Desk, which: EventPath) -> Steps:
     """List the steps of an event."""
-    return Steps(data=shown(Step, content.steps_of(desk, number_of(desk, which.event))))
+    return Steps(data=content.steps_of(desk, number_of(desk, which.event)))
 
 
 def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
@@ -91,10 +92,10 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
             )
             raise Conflict(detail, code="step_done")
         raise _no_step(which, asked)
-    return Steps(data=shown(Step, now))
+    return Steps(data=now)
 
 
-def _has(found: Iterable[Step | StepRow], asked: StepDecision) -> bool:
+def _has(found: Iterable[Step], asked: StepDecision) -> bool:
     return any((each.handler, each.name) == (asked.handler, asked.step) for each in found)
 
 

@@ -1,10 +1,11 @@
 """What the inbox's words mean: a status, a reason of a rejection, a term."""
 
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.models import Ours, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.vocabulary import EVENT_STATUSES, REFUSALS, RUN_STATUSES, TERMS, UNAVAILABLE
 
 _MEANINGS = [

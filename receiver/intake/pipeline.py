@@ -120,7 +120,7 @@ class Intake:
         window = DedupWindow(self._client, self.breaker, self._redis_failed)
         work_queue = WorkQueue(self._client)
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
-        self._verifier = Verifier(self._handshake_secrets, self.background_writer, settings.max_body)
+        self._verifier = Verifier(settings.max_body, self._handshake_secrets, self.background_writer)
 
         def open_lane() -> Deduplicator:
             return self.lane(settings.database_url, window, work_queue, self._redis_failed)

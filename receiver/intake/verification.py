@@ -44,8 +44,12 @@ class Verifier:
     """Verifies deliveries, with the keys that senders publish and the secrets that they have handed out."""
 
     def __init__(
-        self, handshake_secrets: HandshakeSecrets, background_writer: BackgroundWriter, max_body: int
+        self,
+        max_body: int,
+        handshake_secrets: HandshakeSecrets | None = None,
+        background_writer: BackgroundWriter | None = None,
     ) -> None:
+        """Without a writer nothing is counted, and without `handshake_secrets` nothing that is handed out is kept."""
         self._key_fetcher = KeyFetcher()
         self._max_body = max_body
         self._handshake_secrets = handshake_secrets
@@ -60,7 +64,7 @@ class Verifier:
         reply = self._answer(source, delivery)
         if reply is not None and reply.fetch is not None:
             self._key_fetcher.confirm(source, reply.fetch)
-        if reply is not None and reply.secret is not None:
+        if reply is not None and reply.secret is not None and self._handshake_secrets:
             self._handshake_secrets.accept(source, reply.secret)
         if reply is None and delivery.method == "OPTIONS":
             return Reply(status=204, headers={"Allow": ", ".join((*source.provider.methods, "OPTIONS"))})
@@ -146,7 +150,7 @@ class Verifier:
             number = verify_and_find_secret(partial(self._check, source, delivery, now), source.secrets)
         except Rejected as error:
             raise Unproven(error.reason, error.detail) from None
-        if number is not None:
+        if number is not None and self._background_writer:
             self._background_writer.record_secret_use(source.name, number)
 
     def _check(self, source: Source, delivery: Delivery, now: datetime, secrets: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `database`: connections and engines, the tables, their migrations
 - `states`: the statuses of events and runs, and the moves that are allowed
 - `reasons`: why a run that is open is not run yet, and what may be paused
-- `columns`: which fields of a shape are columns of which table
+- `rows`: which fields of a shape are columns of which table, and what rows that are shown are made of
 - `store`: takes events in; the unique key decides what is new
 - `redeliveries`, `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave
 - `runs`: the life of a run, from its claim to its end

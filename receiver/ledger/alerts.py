@@ -1,9 +1,11 @@
 """The alerts: what is wrong now (open) and what was. One row per trouble, from when it was raised to when it ended."""
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
 TURN_INTERVAL = timedelta(seconds=30)
 """How often the sweeps, together, look for trouble."""
@@ -14,12 +16,12 @@ AHEAD = timedelta(minutes=2)
 ENDED_ALERTS_TTL = timedelta(days=90)
 
 
-class Alert(NamedTuple):
-    """One trouble; `subject` is a source, a handler, an issue or a server, '' for the inbox as a whole."""
+class Alert(ResponseModel):
+    """One trouble; `subject` is a source, a handler, an issue or a server, empty for the inbox as a whole."""
 
-    id: int
-    kind: str
-    subject: str
+    id: Identifier
+    kind: Ours
+    subject: Ours
     detail: str
     since: datetime
     ended_at: datetime | None
@@ -73,7 +75,8 @@ def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | Non
 
 def open_alerts(connection: psycopg.Connection) -> list[Alert]:
     """Return what is wrong now, the longest first."""
-    return [Alert(*row) for row in connection.execute(_OPEN)]
+    with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        return cursor.execute(_OPEN).fetchall()
 
 
 def all_alerts(
@@ -81,13 +84,14 @@ def all_alerts(
 ) -> list[Alert]:
     """Return the newest alerts, whether or not they have ended, those with ids below `before`."""
     wanted = {"limit": limit, "before": before, "only_open": only_open}
-    return [Alert(*row) for row in connection.execute(_ALL, wanted)]
+    with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        return cursor.execute(_ALL, wanted).fetchall()
 
 
 def raise_alert(connection: psycopg.Connection, kind: str, subject: str, detail: str) -> Alert | None:
     """Open an alert; None if that one is open already."""
-    row = connection.execute(_RAISE, [kind, subject, detail]).fetchone()
-    return Alert(*row) if row else None
+    with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        return cursor.execute(_RAISE, [kind, subject, detail]).fetchone()
 
 
 def update_detail(connection: psycopg.Connection, alert: Alert, detail: str) -> None:
@@ -97,8 +101,8 @@ def update_detail(connection: psycopg.Connection, alert: Alert, detail: str) -> 
 
 def resolve(connection: psycopg.Connection, alert: Alert) -> Alert | None:
     """End an alert; None if it has ended before."""
-    row = connection.execute(_RESOLVE, [alert.id]).fetchone()
-    return Alert(*row) if row else None
+    with connection.cursor(row_factory=class_row(Alert)) as cursor:
+        return cursor.execute(_RESOLVE, [alert.id]).fetchone()
 
 
 def forget(connection: psycopg.Connection) -> None:

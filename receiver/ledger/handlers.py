@@ -5,14 +5,17 @@ deploy these numbers differ: a worker with a smaller one would bury what others 
 ends a failed attempt looks them up. A number that is announced no more is forgotten, and a smaller one takes effect.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
+from pydantic import Field
+
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 
 ANNOUNCED_TTL = timedelta(minutes=5)
 """How often it is written down again that a handler is still there."""
@@ -24,35 +27,28 @@ FORGOTTEN_AFTER = timedelta(days=1)
 """Until when a handler is shown that no worker names any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerLimits:
-    """What a handler's runs are held to, as it was declared; None for what it does not say.
+class HandlerLimits(ResponseModel):
+    """The limits of a handler's runs, as its worker says; null for what it does not limit."""
 
-    `rate` is as people write it ("100/m"), `breaker` a number of failures; `wait_seconds` is how long events wait for
-    one another to be a batch. `stale` is what becomes of events that are older than what was done of their entity, and
-    `entity` and `version` are where these stand, unless the sender's module says it.
-    """
-
-    rate: str | None = None
-    concurrency: int | None = None
-    per: str | None = None
-    breaker: int | None = None
-    tx: str | None = None
-    wait_seconds: float | None = None
-    stale: str | None = None
-    entity: Sequence[str] | None = None
-    version: str | None = None
-
-    @classmethod
-    def of(cls, said: Mapping[str, Any] | None) -> "HandlerLimits":
-        """Read what a worker said, which may be newer than this process."""
-        return cls(**{field.name: (said or {}).get(field.name) for field in fields(cls)})
-
-    def said(self) -> dict[str, Any]:
-        """Return what is not None, by name."""
-        return {
-            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
-        }
+    rate: Ours | None = Field(default=None, description="how often it may start, like `100/m`")
+    concurrency: int | None = Field(default=None, description="how many runs may be under way at once")
+    per: Ours | None = Field(
+        default=None, description="`account` or `source`: each is held to these by itself"
+    )
+    breaker: int | None = Field(default=None, description="after how many failures in a row it is stopped")
+    tx: Ours | None = Field(
+        default=None, description="`none`: it has no transaction of its own while it runs"
+    )
+    wait_seconds: float | None = Field(
+        default=None, description="how long events wait for one another to be a batch"
+    )
+    stale: Ours | None = Field(
+        default=None, description="`skip` or `flag`: the fate of events that are older than what was done"
+    )
+    entity: tuple[Ours, ...] | None = Field(
+        default=None, description="places of the object that an event is about"
+    )
+    version: Ours | None = Field(default=None, description="the place of that object's version")
 
     def words(self) -> Iterator[str]:
         """Yield each as one says it: `100/m`, `3 at once`, `per account`."""
@@ -164,7 +160,7 @@ def known_handlers(connection: psycopg.Connection) -> list[KnownHandler]:
     """Return what workers announced lately, by handler."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return [
-            KnownHandler(**(row | {"limits": HandlerLimits.of(row["limits"])}))
+            KnownHandler(**(row | {"limits": HandlerLimits(**(row["limits"] or {}))}))
             for row in cursor.execute(_ANNOUNCED)
         ]
 

@@ -6,12 +6,15 @@ when it ends: see `receiver.ledger.runs.parking`.
 
 import time
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import psycopg
+from psycopg.rows import class_row
+from pydantic import Field
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.reasons import HANDLER, MATCHES, PAUSES, SOURCE
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, parking
 
 PATIENCE = timedelta(seconds=2)
@@ -25,8 +28,8 @@ _PAUSE = "INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s) ON CONFLICT D
 _IN_TURN = "LOCK TABLE hookonce.pauses IN EXCLUSIVE MODE"
 _RESUME = "DELETE FROM hookonce.pauses WHERE kind = %s AND name = %s RETURNING name"
 _PAUSED = """
-SELECT kind, name, since, kind = 'handler' AND EXISTS (
-    SELECT FROM hookonce.breakers WHERE handler = name AND opened_at IS NOT NULL)
+SELECT kind, name, since, CASE WHEN kind = 'handler' AND EXISTS (
+    SELECT FROM hookonce.breakers WHERE handler = name AND opened_at IS NOT NULL) THEN 'breaker' ELSE 'person' END AS by
 FROM hookonce.pauses ORDER BY kind, name
 """
 _KEEPING = f"""
@@ -43,23 +46,21 @@ UNION SELECT handler FROM hookonce.handlers ORDER BY handler
 """
 
 
-class Pause(NamedTuple):
-    """What is paused, since when, and whose it is: a person's, or an open circuit breaker's, which ends it itself."""
+class Pause(ResponseModel):
+    """A pause: deliveries are taken in all the same, runs wait."""
 
-    kind: str
-    name: str
+    kind: Ours
+    name: Ours
+    by: Literal["person", "breaker"] = Field(
+        description="`breaker`: the handler's own, which ends it when a try succeeds; pause it, and the pause is yours"
+    )
     since: datetime
-    is_of_breaker: bool
-
-    @property
-    def by(self) -> Literal["breaker", "person"]:
-        """Whose it is, in a word: `breaker` or `person`."""
-        return "breaker" if self.is_of_breaker else "person"
 
 
 def paused(connection: psycopg.Connection) -> list[Pause]:
     """Return what is paused."""
-    return [Pause(*row) for row in connection.execute(_PAUSED)]
+    with connection.cursor(row_factory=class_row(Pause)) as cursor:
+        return cursor.execute(_PAUSED).fetchall()
 
 
 def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:

@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
+from psycopg.rows import class_row
 
 from hookonce.receiver.encryption import Keyring, quarantine_context
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.source import MAX_QUARANTINE_TIME, Quarantine
 
 HOUR = timedelta(hours=1)
@@ -47,12 +49,11 @@ class Arrival:
     packed: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What the quarantine of a source holds for one reason."""
+class Holding(ResponseModel):
+    """What is in quarantine of a source, for one reason."""
 
-    source: str
-    reason: str
+    source: Ours
+    reason: Ours
     count: int
     bytes: int
     oldest: datetime
@@ -94,7 +95,8 @@ ORDER BY id LIMIT %s
 _LET_GO = "DELETE FROM hookonce.quarantine WHERE id = %s"
 
 _HOLDINGS = """
-SELECT source, reason, count(*), sum(octet_length(delivery)), min(arrived_at), max(arrived_at) FROM hookonce.quarantine
+SELECT source, reason, count(*) AS count, sum(octet_length(delivery)) AS bytes, min(arrived_at) AS oldest,
+       max(arrived_at) AS newest FROM hookonce.quarantine
 GROUP BY source, reason ORDER BY source, reason
 """
 
@@ -162,7 +164,8 @@ def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping
 
 def holdings(connection: psycopg.Connection) -> list[Holding]:
     """Return what is in quarantine, by source and reason."""
-    return [Holding(*row) for row in connection.execute(_HOLDINGS)]
+    with connection.cursor(row_factory=class_row(Holding)) as cursor:
+        return cursor.execute(_HOLDINGS).fetchall()
 
 
 def _room(bounds: Quarantine, taken: Sequence[int]) -> tuple[int, int]:

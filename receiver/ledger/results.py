@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import Field
 
 from hookonce.receiver.encryption import CannotDecrypt, Keyring, log_context, result_context
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
 SKIPPED = "stale"
 """What the result of a run that was skipped says under `skipped`."""
@@ -39,41 +42,38 @@ def shallow(value: Any) -> Any:  # noqa: ANN401  JSON
     return json.dumps(value) if level else value
 
 
-class LogLine(NamedTuple):
-    """A line: when, in milliseconds since its attempt began; how grave; which logger, stdout or stderr; what.
+class LogLine(ResponseModel):
+    """A line that a handler printed or logged, or a call of another service that it traced (`CALL`)."""
 
-    A traced call of another service is one, too, from `CALL`: `at` is when it began, and `took` how many milliseconds.
-    """
-
-    at: int
-    level: str
-    logger: str
+    at: int = Field(description="milliseconds since its attempt began")
+    level: str = Field(description="of a logger's line; empty for what was printed")
+    logger: str = Field(description="the logger's name, `stdout` or `stderr`; `call` for a call")
     text: str
-    took: int | None = None
+    took: int | None = Field(
+        default=None, description="milliseconds that a call took; null of what was logged"
+    )
 
 
-class AttemptLog(NamedTuple):
-    """The lines of one attempt; `left_out` more were over the limits, `unreadable` says why there are none here.
+class AttemptLog(ResponseModel):
+    """What a handler printed and logged in one attempt; there is none of an attempt whose process was killed."""
 
-    Those of a batch are kept once, with its first event: `batch` is that event, in the logs of the others.
-    """
-
-    handler: str
+    handler: Ours
     cycle: int
     attempt: int
-    lines: Sequence[LogLine]
-    left_out: int = 0
-    unreadable: str | None = None
-    batch: int | None = None
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return it with the names of its fields, and of those of its lines."""
-        return {**self._asdict(), "lines": [line._asdict() for line in self.lines]}
+    lines: list[LogLine] = Field(default_factory=list)
+    left_out: int = Field(default=0, description="lines that were over the limits of an attempt")
+    unreadable: Ours | None = Field(
+        default=None, description="why the lines can't be read here; there are none then"
+    )
+    batch: Identifier | None = Field(
+        default=None,
+        description="of lines of a batch: its first event, which keeps them; null with that, and where it was no batch",
+    )
 
 
 def lines_as_json(lines: Sequence[LogLine], left_out: int) -> bytes:
     """Write what the ledger keeps; `opened_log` reads it."""
-    kept = [line if line.took is not None else line[:4] for line in lines]
+    kept = [list(line.model_dump(exclude_none=True).values()) for line in lines]
     return json.dumps([left_out, *kept], ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -84,16 +84,22 @@ def batch_as_json(event: int) -> bytes:
 
 def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
     """Return the lines of a row of `run_logs`, opened; of a batch's other events none, but which has them."""
-    which = (row["handler"], row["cycle"], row["attempt"])
+    log = AttemptLog(handler=row["handler"], cycle=row["cycle"], attempt=row["attempt"])
     try:
-        text = keyring.open(row["lines"], row["key_id"], log_context(event, *which))
+        text = keyring.open(
+            row["lines"], row["key_id"], log_context(event, log.handler, log.cycle, log.attempt)
+        )
     except CannotDecrypt as error:
-        return AttemptLog(*which, (), unreadable=str(error))
+        log.unreadable = str(error)
+        return log
     found = json.loads(text)
     if isinstance(found, dict):
-        return AttemptLog(*which, (), batch=found["batch"])
-    left_out, *lines = found
-    return AttemptLog(*which, [LogLine(*line) for line in lines], left_out)
+        log.batch = found["batch"]
+    else:
+        log.left_out, *lines = found
+        names = LogLine.model_fields
+        log.lines = [LogLine(**dict(zip(names, line, strict=False))) for line in lines]
+    return log
 
 
 def is_skip(result: object) -> bool:

@@ -6,10 +6,11 @@ row of `runs` says how a run has ended; every other state follows from the rows 
 ledger really does.
 
     event:  received -> running -> done | waiting | dead      run:  waiting -> running -> done | waiting | dead
-            received -> ignored -> received                         dead -> discarded
+            received -> ignored -> received                         dead | waiting -> discarded (by a person)
             held -> received (a release)                            done | dead | discarded -> waiting (a replay)
-            dead -> discarded | done
-            done | dead | discarded -> waiting (a replay)
+            dead | held | waiting | received -> discarded (by a person)
+            dead -> done (read anew, or the rest discarded), waiting -> done (the rest discarded)
+            done | dead | discarded -> waiting (a replay), discarded -> received
 
 Beside its status, what is open may be *parked*: it waits for somebody, as long as a pause lasts, and no claim looks
 at it. Parked is open: it keeps its status, its due time and its body, and counts as what it is.

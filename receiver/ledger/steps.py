@@ -7,17 +7,18 @@ it has done. A decision holds the event, as a replay does, and the run's row of 
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
+from pydantic import Field
 
 from hookonce.receiver.encryption import CannotDecrypt, Keyring, step_context
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.results import shallow
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_STOPPED = 1000
@@ -36,24 +37,24 @@ class RunUnderWay(Exception):  # noqa: N818  a state of the run
     """The run of the step is under way, so nobody can decide about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """One step of an event's handler; `key` is what the other side knows it by, `note` says why it is stopped.
+class Step(ResponseModel):
+    """A part of a handler that is done once for the event."""
 
-    `unreadable` says why the result of one that is done can't be opened here; `attempts` are those of this step.
-    """
-
-    event: int
-    handler: str
+    event: Identifier
+    handler: Ours
     name: str
-    status: str
+    status: StepStatus = Field(
+        description="`unknown`: it was cut off or failed, and may have happened; `stopped`: it waits for a person"
+    )
     attempts: int
-    key: str
+    key: str = Field(description="what the other side knows it by")
     started_at: datetime
     finished_at: datetime | None
     result: Any
-    note: str | None
-    unreadable: str | None = None
+    note: str | None = Field(description="why it is stopped, or who said what it gave")
+    unreadable: Ours | None = Field(
+        default=None, description="why the result can't be decrypted here; it is then null"
+    )
 
 
 _STEPS = f"""
@@ -88,12 +89,12 @@ RETURNING steps.event, steps.handler, steps.name
 """
 
 
-def of_event(connection: psycopg.Connection, event: int, keyring: Keyring) -> list[StepRow]:
+def of_event(connection: psycopg.Connection, event: int, keyring: Keyring) -> list[Step]:
     """Return the steps of an event, by handler and in the order they began, their results opened."""
     return _rows(connection, _OF_EVENT, event, keyring)
 
 
-def stopped(connection: psycopg.Connection, keyring: Keyring) -> list[StepRow]:
+def stopped(connection: psycopg.Connection, keyring: Keyring) -> list[Step]:
     """Return the steps that wait for a person, those of the newest events first."""
     return _rows(connection, _STOPPED, MAX_STOPPED, keyring)
 
@@ -149,20 +150,20 @@ def _note(connection: psycopg.Connection, who: str, action: str, step: tuple[int
     audit_log.note(connection, who, action, f"event {event}", {"handler": handler, "step": name})
 
 
-def _rows(connection: psycopg.Connection, query: str, parameter: int, keyring: Keyring) -> list[StepRow]:
+def _rows(connection: psycopg.Connection, query: str, parameter: int, keyring: Keyring) -> list[Step]:
     with connection.cursor(row_factory=dict_row) as cursor:
         return [_row(row, keyring) for row in cursor.execute(query.encode(), [parameter]).fetchall()]
 
 
-def _row(row: dict[str, Any], keyring: Keyring) -> StepRow:
+def _row(row: dict[str, Any], keyring: Keyring) -> Step:
     text, key_id, source, event_id = (row.pop(name) for name in ("result", "key_id", "source", "event_id"))
     key = step_key(idempotency_key(source, event_id, row["handler"]), row["name"])
     bond = step_context(row["event"], row["handler"], row["name"])
     try:
         result = None if text is None else shallow(json.loads(keyring.open(text, key_id, bond)))
     except CannotDecrypt as error:
-        return StepRow(**row, key=key, result=None, unreadable=str(error))
-    return StepRow(**row, key=key, result=result)
+        return Step(**row, key=key, result=None, unreadable=str(error))
+    return Step(**row, key=key, result=result)
 
 
 def idempotency_key(source: str, event_id: str, handler: str) -> str:

@@ -22,10 +22,10 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger import states
-from hookonce.receiver.ledger.columns import Column, InBodies, InEvents, types, values
 from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.database.statements import fetched
 from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.rows import Column, InBodies, InEvents, types, values
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run

@@ -70,9 +70,9 @@ class Lines:
         if self._in_second > MAX_LINES_PER_SECOND:
             self._left_out += 1
             return
-        line = LogLine(int(after * 1000), level, logger, text[:_HEARD])
+        line = LogLine(at=int(after * 1000), level=level, logger=logger, text=text[:_HEARD])
         if took is not None:
-            line = line._replace(at=max(round((after - took) * 1000), 0), took=round(took * 1000))
+            line.at, line.took = max(round((after - took) * 1000), 0), round(took * 1000)
         if len(self._first) < _HALF:
             self._first.append(line)
             return
@@ -253,7 +253,8 @@ class _Stream:
 
 def _cut(line: LogLine, cleaned: Callable[[str], str]) -> LogLine:
     text = cleaned(line.text)
-    return line._replace(text=text if len(text) <= MAX_LINE_LENGTH else text[:MAX_LINE_LENGTH] + _CUT)
+    cut = text if len(text) <= MAX_LINE_LENGTH else text[:MAX_LINE_LENGTH] + _CUT
+    return line.model_copy(update={"text": cut})
 
 
 def _within(lines: list[LogLine], most: int) -> list[LogLine]:

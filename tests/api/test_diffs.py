@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hookonce.receiver.desk.body_diff import MAX_CHANGES, NotJson, changes, parsed
+from hookonce.receiver.desk.diffs import MAX_CHANGES, NotJson, changes, parsed
 
 
 def told(before, after):

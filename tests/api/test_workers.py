@@ -93,8 +93,14 @@ def test_handler_says_what_holds_it_up(inbox):
     for key in ("opened_at", "try_at", "oldest_waiting_seconds"):
         listed["shop.open"]["breaker"].pop(key)
     assert {name: row["breaker"] for name, row in listed.items() if row["breaker"]} == {
-        "shop.open": {"failures": 5, "error": error, "is_open": True, "waiting": 0},
-        "shop.closed": {"failures": 4, "error": error, "is_open": False, "waiting": 0},
+        "shop.open": {"handler": "shop.open", "failures": 5, "error": error, "is_open": True, "waiting": 0},
+        "shop.closed": {
+            "handler": "shop.closed",
+            "failures": 4,
+            "error": error,
+            "is_open": False,
+            "waiting": 0,
+        },
     }
     assert [name for name, row in listed.items() if row["is_paused"]] == ["shop.open"]
 
@@ -130,6 +136,7 @@ def test_handler_says_what_its_worker_holds_it_to(inbox):
         "breaker": 5,
         "tx": "none",
         "wait_seconds": None,
+        **dict.fromkeys(("stale", "entity", "version")),
     }
     assert set(handlers(inbox)["shop.ship"]["limits"].values()) == {None}
 
@@ -151,7 +158,14 @@ def test_handler_says_how_its_batches_went(inbox):
     (listed,) = [row["batches"] for row in handlers(inbox).values()]
 
     assert "ValueError" in listed.pop("error")
-    assert listed == {"batches": 1, "events": 3, "halvings": 1, "size": 4, "waiting": 2}
+    assert listed == {
+        "handler": "shop.track",
+        "batches": 1,
+        "events": 3,
+        "halvings": 1,
+        "size": 4,
+        "waiting": 2,
+    }
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from hookonce.receiver.cli.event_listing import print_events
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from tests.support import desk
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -26,7 +26,20 @@ STRIPE, UUID = "evt_1NXWPnJGmVkcnBTw3xLzQ0aB", "72d3162e-cc78-11e3-81ab-4c9367dc
 
 def event(number=7, event_id=STRIPE, source="stripe", kind="invoice.paid", status="done", deliveries=1):
     at = NOW - timedelta(minutes=3)
-    return EventRow(number, source, source, event_id, kind, None, status, None, at, None, deliveries, None)
+    return Event(
+        id=number,
+        source=source,
+        provider=source,
+        event_id=event_id,
+        type=kind,
+        account=None,
+        status=status,
+        due_at=None,
+        received_at=at,
+        occurred_at=None,
+        deliveries=deliveries,
+        repeat_of=None,
+    )
 
 
 def shown(events, notes=(), width=80):

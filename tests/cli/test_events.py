@@ -1,4 +1,5 @@
 import base64
+import json
 
 import pytest
 
@@ -204,3 +205,31 @@ def test_event_that_could_not_be_read_says_why_in_full(hookonce, stored):
 
     assert why in " ".join(shown.split())
     assert "failed attempts" not in shown
+
+
+def test_first_twelve_lines_have_the_error_and_its_code_however_often_it_failed(hookonce, stored, ledger):
+    number = stored("evt_1", runs=[("app.credit", "dead", 40)])
+    frame = {
+        "file": "shop/handlers.py",
+        "line": 12,
+        "function": "credit",
+        "code": ["pay()"],
+        "is_users": True,
+    }
+    kept = json.dumps({"errors": [{"said": "ValueError: no such customer", "frames": [frame]}]}).encode()
+    for attempt in range(1, 41):
+        ledger.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
+            "VALUES (%s, 'app.credit', 1, %s, 'ValueError: no such customer', %s)",
+            [number, attempt, kept],
+        )
+
+    lines = hookonce("events", "show", str(number)).lines
+
+    head = "\n".join(lines[:12])
+    assert "app.credit: ValueError: no such customer" in head
+    assert "shop/handlers.py:12 in credit" in head
+    assert "pay()" in head
+    listed = [line for line in lines if line.startswith("  attempt ")]
+    assert [line.split()[1] for line in listed] == ["38", "39", "40"]
+    assert "  37 earlier attempts, 1 error; --json lists them" in lines

@@ -58,7 +58,7 @@ def test_command_says_what_is_wrong_with_the_database(hookonce, monkeypatch, com
 def test_command_whose_output_has_no_room_says_so_and_nothing_else():
     with Path("/dev/full").open("w") as full:
         failed = subprocess.run(
-            [sys.executable, "-m", "hookonce.receiver.cli", "exits"],
+            [sys.executable, "-m", "hookonce.receiver.cli", "help", "exits"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -74,11 +74,11 @@ def test_command_whose_output_has_no_room_says_so_and_nothing_else():
 def test_command_that_can_not_write_says_where_and_what_to_do(hookonce, place):
     (place / "in_the_way").touch()
 
-    failed = hookonce("man", "--dir", "in_the_way/man")
+    failed = hookonce("deploy", "systemd", "--dir", "in_the_way/units")
 
     assert failed.code == 1
     assert failed.err == (
-        "hookonce: in_the_way/man: Not a directory; name another place, or see to who may write there\n"
+        "hookonce: in_the_way/units: Not a directory; name another file, or check the directory's permissions\n"
     )
 
 

@@ -74,11 +74,11 @@ def test_every_command_is_in_one_group_of_the_help():
     assert COMMANDS.keys() >= AT_A_DISTANCE
 
 
-def test_help_shows_twelve_commands_by_what_people_come_for_and_ends_with_examples(hookonce):
+def test_help_shows_fifteen_commands_by_what_people_come_for_and_ends_with_examples(hookonce):
     lines = hookonce("--help").lines
 
     assert [line[:-1] for line in lines if line.rstrip(":") in SHOWN] == list(SHOWN)
-    assert sum(map(len, SHOWN.values())) == 12
+    assert sum(map(len, SHOWN.values())) == 15
     assert lines[lines.index("  Examples:") + 1].strip().startswith("hookonce init")
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 42
@@ -105,7 +105,16 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
         found.make_context("hookonce", words)
 
 
-@pytest.mark.parametrize(("name", "shown"), [("rates", "hookonce stats"), ("breaker", "hookonce breakers")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("rates", "hookonce limits"),
+        ("breakers", "hookonce limits"),
+        ("verify", "hookonce explain"),
+        ("exits", "hookonce help exits"),
+        ("man", "hookonce help"),
+    ],
+)
 def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, shown):
     ran = hookonce(name)
 
@@ -119,3 +128,13 @@ def test_number_that_is_not_whole_is_told_what_is_expected(hookonce):
 
     assert ran.code == 2
     assert "'1.5' is not a whole number from 1 to 256" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("events",), ("db",), ("steps",)], ids=lambda words: " ".join(words) or "alone"
+)
+def test_group_alone_prints_its_help_and_is_no_mistake(hookonce, words):
+    ran = hookonce(*words)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.lines == hookonce(*words, "--help").lines

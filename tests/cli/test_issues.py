@@ -24,7 +24,7 @@ def test_issues_are_listed_with_how_many_died_of_each(hookonce):
 @pytest.mark.usefixtures("inbox")
 def test_no_issue_is_told_of_without_a_limit(hookonce):
     assert hookonce("issues", "list").err.splitlines() == [
-        "no issue is there, as far as these options go; --state all has those that are fixed, too"
+        "no issue matches; --state all includes those that are fixed"
     ]
 
 

@@ -21,25 +21,25 @@ def written(hookonce, place):
     return write
 
 
-def test_verify_accepts_what_sign_signed_for_a_source(hookonce, written):
-    verified = hookonce("verify", written("--source", "stripe"), "--source", "stripe", "--json")
+def test_explain_accepts_what_sign_signed_for_a_source(hookonce, written):
+    verified = hookonce("explain", written("--source", "stripe"), "--source", "stripe", "--json")
 
     assert (verified.code, verified.err) == (0, "genuine under secret 1, 1 event\n")
-    assert verified.documents[0]["event_id"] == "evt_1"
+    assert verified.documents[0]["events"][0]["event_id"] == "evt_1"
 
 
 @pytest.mark.parametrize("provider", ["github", "shopify", "slack", "svix"])
-def test_verify_accepts_what_sign_signed_for_a_provider(hookonce, written, monkeypatch, provider):
+def test_explain_accepts_what_sign_signed_for_a_provider(hookonce, written, monkeypatch, provider):
     monkeypatch.setenv("SECRET", "whsec_bm90IGEgcmVhbCBzZWNyZXQgYXQgYWxsIG5v")
     secret = ("--secret", "env:SECRET")
 
-    assert hookonce("verify", written(provider, *secret), "--provider", provider, *secret).code == 0
+    assert hookonce("explain", written(provider, *secret), "--provider", provider, *secret).code == 0
     monkeypatch.setenv("SECRET", "whsec_YW5vdGhlciBzZWNyZXQgdGhhdCBpcyBub3QgaXQ=")
-    assert hookonce("verify", "request.http", "--provider", provider, *secret).code == 1
+    assert hookonce("explain", "request.http", "--provider", provider, *secret).code == 1
 
 
 @pytest.mark.parametrize("provider", ["docker_hub", "twilio", "hubspot", "mailgun"])
-def test_verify_accepts_a_signature_in_url_or_body(hookonce, place, monkeypatch, provider):
+def test_explain_accepts_a_signature_in_url_or_body(hookonce, place, monkeypatch, provider):
     monkeypatch.setenv("SECRET", "not_a_real_secret_at_all")
     secret = ("--secret", "env:SECRET")
     (place / "body.json").write_bytes(BODY)
@@ -50,7 +50,7 @@ def test_verify_accepts_a_signature_in_url_or_body(hookonce, place, monkeypatch,
     request = "\r\n".join([*head, "", signed.get("body", BODY.decode())])
     (place / "request.http").write_bytes(request.encode())
 
-    verified = hookonce("verify", "request.http", "--provider", provider, *secret)
+    verified = hookonce("explain", "request.http", "--provider", provider, *secret)
     assert (verified.code, verified.err) == (0, "genuine under secret 1, 1 event\n")
 
 
@@ -119,8 +119,8 @@ def test_sign_makes_a_curl_that_the_shell_reads_as_it_is(hookonce, place):
         (["sign", "stripe", "body.json", "--secret", "env:NO_SUCH"], 78, "set NO_SUCH"),
         (["sign", "strip", "body.json", "--secret", "env:STRIPE_SECRET"], 78, "did you mean 'stripe'?"),
         (["sign", "--source", "strip", "body.json"], 4, "did you mean 'stripe'?"),
-        (["verify", "body.json", "--source", "stripe"], 1, "the first line is not a request"),
-        (["verify", "body.json"], 2, "name a provider, or a source"),
+        (["explain", "body.json", "--source", "stripe"], 1, "the first line is not a request"),
+        (["explain", "body.json"], 2, "name a provider, or a source"),
     ],
 )
 def test_sign_and_verify_say_what_is_wrong(hookonce, place, arguments, code, said):

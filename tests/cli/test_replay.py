@@ -44,7 +44,7 @@ def test_replay_gives_a_dead_event_a_new_cycle_once_however_often_it_is_asked(
     assert codes == [0, 0]
     assert state(number) == (("waiting", True), [("a", "done", 1, 1), ("b", "waiting", 0, 2)])
     subject = f"event {number}"
-    assert audited() == [("replay", subject, "replayed"), ("replay", subject, "already queued")]
+    assert audited() == [("replay", subject, "replayed"), ("replay", subject, "already_queued")]
 
 
 def test_replay_leaves_what_is_done_alone_and_tells_what_ran_and_when(hookonce, stored, state, rings):

@@ -34,7 +34,7 @@ def signs(**changes):
 
 
 def alert(kind, subject="stripe", detail=""):
-    return Alert(1, kind, subject, detail, NOW, None)
+    return Alert(id=1, kind=kind, subject=subject, detail=detail, since=NOW, ended_at=None)
 
 
 @pytest.mark.parametrize(

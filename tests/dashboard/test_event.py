@@ -73,7 +73,13 @@ def test_markup_in_logs_tracebacks_and_messages_stays_text(inbox, browser, setti
     )
     traceback, key = settings.keyring.encrypt(said.as_json, traceback_context(*which))
     inbox.connection.execute("UPDATE hookonce.failures SET traceback = %s, key_id = %s", [traceback, key])
-    lines = lines_as_json([LogLine(1, "error", EVIL, EVIL), LogLine(2, EVIL, "stdout", EVIL)], 0)
+    lines = lines_as_json(
+        [
+            LogLine(at=1, level="error", logger=EVIL, text=EVIL),
+            LogLine(at=2, level=EVIL, logger="stdout", text=EVIL),
+        ],
+        0,
+    )
     inbox.connection.execute(
         "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id) "
         "VALUES (%s, %s, %s, %s, now(), %s, %s)",
@@ -202,7 +208,7 @@ def test_page_of_fifty_places_and_five_hundred_lines_stays_small(inbox, browser,
 
 def log_line(inbox, settings, which, *texts):
     """Have an attempt (event, handler, cycle, number) have logged lines."""
-    written = lines_as_json([LogLine(0, "info", "shop", text) for text in texts], 0)
+    written = lines_as_json([LogLine(at=0, level="info", logger="shop", text=text) for text in texts], 0)
     text, key = settings.keyring.encrypt(written, log_context(*which))
     inbox.connection.execute(
         "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines, key_id)"

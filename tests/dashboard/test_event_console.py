@@ -13,7 +13,7 @@ import pytest
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.dashboard.event_page.as_test import as_test
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.outbound.forwarding import allowed
 from hookonce.receiver.samples import files
 from tests.dashboard.conftest import SECRET
@@ -74,7 +74,20 @@ def test_neighbours_of_an_event_are_those_of_its_view(inbox, browser):
 
 
 def event_row(kind="invoice.paid"):
-    return EventRow(1, "billing", "stripe", "evt_theirs", kind, None, "done", None, NOW, None, 1, None)
+    return Event(
+        id=1,
+        source="billing",
+        provider="stripe",
+        event_id="evt_theirs",
+        type=kind,
+        account=None,
+        status="done",
+        due_at=None,
+        received_at=NOW,
+        occurred_at=None,
+        deliveries=1,
+        repeat_of=None,
+    )
 
 
 def settings_of(test):

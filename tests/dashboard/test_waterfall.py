@@ -3,10 +3,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, Kind, waterfall
-from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.results import CALL, AttemptLog, LogLine
-from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.steps import Step
 
 CAME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOW = CAME + timedelta(hours=1)
@@ -19,7 +19,15 @@ def after(**span):
 
 def run(status, attempts=1, started=None, finished=None, **more):
     times = {"due_at": None, "lease_until": None, "result": None, "error": None} | more
-    return RunRow(HANDLER, status, attempts, 1, started_at=started, finished_at=finished, **times)
+    return Run(
+        handler=HANDLER,
+        status=status,
+        attempts=attempts,
+        cycle=1,
+        started_at=started,
+        finished_at=finished,
+        **times,
+    )
 
 
 def failure(attempt, started, failed, cycle=1):
@@ -35,11 +43,35 @@ def failure(attempt, started, failed, cycle=1):
 
 
 def step(name, started, finished):
-    return StepRow(1, HANDLER, name, "done", 1, "key", started, finished, None, None)
+    return Step(
+        event=1,
+        handler=HANDLER,
+        name=name,
+        status="done",
+        attempts=1,
+        key="key",
+        started_at=started,
+        finished_at=finished,
+        result=None,
+        note=None,
+    )
 
 
 def drawn(runs=(), failures=(), steps=(), now=NOW, logs=()):
-    row = EventRow(1, "stripe", "stripe", "evt_1", "a", None, "dead", None, CAME, None, 1, None)
+    row = Event(
+        id=1,
+        source="stripe",
+        provider="stripe",
+        event_id="evt_1",
+        type="a",
+        account=None,
+        status="dead",
+        due_at=None,
+        received_at=CAME,
+        occurred_at=None,
+        deliveries=1,
+        repeat_of=None,
+    )
     return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps), list(logs)), now)
 
 
@@ -99,15 +131,15 @@ def test_steps_stand_below_the_attempt_that_did_them():
 
 def test_traced_calls_stand_below_the_attempt_that_made_them():
     lines = [
-        LogLine(100, "", CALL, "POST api.stripe.com", 250),
-        LogLine(360, "info", "shop", "charged"),
-        LogLine(400, "error", CALL, "GET tax.example", 90),
+        LogLine(at=100, level="", logger=CALL, text="POST api.stripe.com", took=250),
+        LogLine(at=360, level="info", logger="shop", text="charged"),
+        LogLine(at=400, level="error", logger=CALL, text="GET tax.example", took=90),
     ]
     made = drawn(
         [run("done", 2, after(seconds=2), after(seconds=3))],
         [failure(1, after(seconds=0), after(seconds=1))],
         [step("charge", after(seconds=2, milliseconds=50), after(seconds=2, milliseconds=380))],
-        logs=[AttemptLog(HANDLER, 1, 2, lines)],
+        logs=[AttemptLog(handler=HANDLER, cycle=1, attempt=2, lines=lines)],
     )
 
     assert [(row.name, row.state, row.took and row.took.total_seconds()) for row in made.rows[3:]] == [
@@ -178,7 +210,20 @@ def test_very_many_attempts_are_bounded_and_told():
 @pytest.mark.parametrize("cycle", [1, 2])
 def test_replay_begins_the_count_of_attempts_anew(cycle):
     made = drawn(
-        [RunRow(HANDLER, "dead", 1, cycle, None, None, after(hours=1), after(hours=1), None, None)],
+        [
+            Run(
+                handler=HANDLER,
+                status="dead",
+                attempts=1,
+                cycle=cycle,
+                due_at=None,
+                lease_until=None,
+                started_at=after(hours=1),
+                finished_at=after(hours=1),
+                result=None,
+                error=None,
+            )
+        ],
         [failure(1, None, after(seconds=1)), failure(1, after(hours=1), after(hours=1, seconds=1), 2)][
             :cycle
         ],

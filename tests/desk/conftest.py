@@ -17,6 +17,7 @@ from hookonce.receiver.api.routes import BY_NAME
 from hookonce.receiver.app import create_app
 from hookonce.receiver.cli import main
 from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.refusals import Refused
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.database import connections
@@ -85,7 +86,9 @@ class Everywhere:
         from hookonce.receiver.api.mcp.tools import Tools  # noqa: PLC0415  needs the extra
 
         try:
-            told = Tools(read_only=False).call(lambda _: self.desk, action, arguments)
+            way = "plan" if ACTIONS[action].changes else "ask"
+            asked = {"action": action, "arguments": arguments}
+            told = Tools(read_only=False).call(lambda _: self.desk, way, asked)
         except Refused as error:
             return str(error)
         return told.known.get("plan") or told.known

@@ -140,9 +140,7 @@ def test_source_that_nobody_has_is_doubted_by_the_pages(everywhere, page):
 
 
 @PLACES
-@pytest.mark.parametrize(
-    "noun", ["audit", "breakers", "commands", "limits", "quarantine", "replays", "workers"]
-)
+@pytest.mark.parametrize("noun", ["audit", "commands", "limits", "quarantine", "replays", "workers"])
 def test_every_noun_is_listed_by_list(everywhere, place, noun):
     listed, alone = everywhere.run(*place, noun, "list"), everywhere.run(*place, noun)
 

@@ -9,6 +9,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake.explain.causes import explain
 from hookonce.receiver.intake.explain.checks import Case
 from hookonce.receiver.intake.explain.header_shapes import form, words
+from hookonce.receiver.source import Source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BODY = b'{"id":"evt_1","type":"a.b","n":[1,2],"url":"https://x.example/\xc3\xa4"}'
@@ -19,11 +20,15 @@ URL = "https://in.example/hooks/x"
 def sent(name, body=BODY, secret=SECRET, at=NOW, **case):
     provider = load(name)
     said = {"event_id": "e-1", "type": "a.b", "url": URL, "method": "POST"}
-    return Case(provider, provider.delivery(body, secret, at, **said), (SECRET,), NOW, **case)
+    return Case(Source(name, provider, (SECRET,)), provider.delivery(body, secret, at, **said), NOW, **case)
 
 
 def changed(case, **fields):
     return replace(case, delivery=replace(case.delivery, **fields))
+
+
+def with_secrets(case, *secrets):
+    return replace(case, source=replace(case.source, secrets=secrets))
 
 
 @pytest.mark.parametrize(
@@ -67,13 +72,13 @@ def test_body_that_was_changed_on_its_way_is_told(name, body, cause):
     ],
 )
 def test_secret_that_was_pasted_wrongly_is_told(secret, cause):
-    found = explain(replace(sent("stripe"), secrets=(secret,)))
+    found = explain(with_secrets(sent("stripe"), secret))
 
     assert cause in found.cause
 
 
 def test_secret_of_the_rotation_is_told_by_its_slot():
-    found = explain(replace(sent("stripe"), secrets=("whsec_other", SECRET)))
+    found = explain(with_secrets(sent("stripe"), "whsec_other", SECRET))
 
     assert (found.reason, found.slot) == (None, 2)
 
@@ -88,9 +93,9 @@ def test_url_that_a_proxy_changed_is_told():
 
 @pytest.mark.parametrize("name", ["stripe", "github"])
 def test_delivery_meant_for_another_source_is_told(name):
-    others = {"billing": (load("stripe"), (SECRET,))}
+    others = {"billing": Source("billing", load("stripe"), (SECRET,))}
     delivery = sent("stripe").delivery
-    case = Case(load(name), delivery, ("whsec_this_one_has_another",), NOW, others)
+    case = Case(Source(name, load(name), ("whsec_this_one_has_another",)), delivery, NOW, others)
 
     assert explain(case).cause == "it is genuine for source 'billing'"
 
@@ -152,7 +157,7 @@ def test_explanation_holds_no_secret_and_no_right_signature(name, wrong):
     if wrong == "body":
         case = changed(case, body=BODY + b"\n")
     elif wrong == "secret":
-        case = replace(sent(name, secret=SECRET[:-1] + "X"), secrets=(SECRET,))
+        case = with_secrets(sent(name, secret=SECRET[:-1] + "X"), SECRET)
     else:
         case = sent(name, at=NOW - timedelta(days=1))
 
@@ -182,9 +187,27 @@ def test_delivery_of_a_key_pair_is_told_by_its_form_and_its_key(name, header):
     provider = load(name)
     key, other = (new_key(provider.key_algorithm) for _ in range(2))
     genuine = sent(name, secret=key)
-    right, wrong = (explain(replace(genuine, secrets=(secret,))) for secret in (key, other))
+    right, wrong = (explain(with_secrets(genuine, secret)) for secret in (key, other))
 
     assert (right.reason, wrong.reason) == (None, Reason.BAD_SIGNATURE)
     assert "signs with another key" in wrong.cause
     assert [check.is_right for check in wrong.checks if check.what == f"header {header}"] == [True]
     assert key.split("\n")[1] not in str(asdict(wrong))
+
+
+def test_tolerance_of_the_source_is_what_is_checked():
+    old = NOW - timedelta(hours=1)
+    strict = sent("stripe", at=old)
+    lax = replace(strict, source=replace(strict.source, tolerance=timedelta(hours=2)))
+
+    assert explain(strict).reason is Reason.STALE
+    assert explain(lax).reason is None
+    assert [check.what for check in explain(lax).checks if check.is_right is False] == []
+
+
+def test_genuine_delivery_that_can_not_be_read_is_told_as_the_event_it_becomes():
+    found = explain(sent("stripe", b'{"type": 7}'))
+
+    assert found.reason is None
+    assert "one event of type unreadable" in found.detail
+    assert "provider module can't read it" in found.cause

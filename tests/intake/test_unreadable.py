@@ -17,6 +17,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.queries import event_lookup
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.source import Source
 from tests.support.captured import captured_of
@@ -58,7 +59,7 @@ def events_of(case, delivery):
         verify=partial(verify, **case.fetched),
         handshake=handshake and partial(handshake, **case.fetched),
     )
-    source, verifier = Source("odd", provider, (case.secret,)), Verifier(None, NoNotes(), 25 << 20)
+    source, verifier = Source("odd", provider, (case.secret,)), Verifier(25 << 20)
     if verifier.is_probe(source, delivery):
         return None
     return verifier.authenticate(source, delivery, case.now)[1]
@@ -235,6 +236,15 @@ def test_replay_reads_anew_and_points_to_the_event(receiver, connection):
         "SELECT cycle, status, is_last, result FROM hookonce.runs WHERE event = %s ORDER BY cycle", unread
     ) == [(1, "dead", False, None), (2, "done", True, {"read_as": [new]})]
     assert replayed(receiver, connection, unread) == [ReplayOutcome.DONE]
+
+
+def test_unreadable_event_is_found_by_the_senders_id_that_its_reason_names(receiver, connection):
+    stripe(receiver)
+    send(receiver, RENAMED, "stripe")
+    [(unread, *_)] = receiver.query(STATES)
+
+    assert event_lookup.find(connection, "evt_7") == unread
+    assert event_lookup.find(connection, "evt_") is None
 
 
 def test_replay_finds_a_duplicate_where_the_senders_retry_came_meanwhile(receiver, connection):

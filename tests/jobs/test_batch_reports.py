@@ -120,7 +120,8 @@ def test_batch_of_one_is_a_batch_in_the_figures(inbox):
 
     inbox.work()
 
-    assert batch_figures.figures(inbox.connection)["handler"] == batch_figures.BatchFigures(2, 5, 0)
+    found = batch_figures.figures(inbox.connection)["handler"]
+    assert (found.batches, found.events, found.halvings) == (2, 5, 0)
 
 
 def test_batch_of_one_that_fails_is_none(inbox):

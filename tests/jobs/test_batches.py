@@ -414,7 +414,8 @@ def test_figures_say_how_large_batches_were(inbox):
 
     inbox.work()
 
-    assert batch_figures.figures(inbox.connection)["handler"] == batch_figures.BatchFigures(3, 7, 2)
+    found = batch_figures.figures(inbox.connection)["handler"]
+    assert (found.batches, found.events, found.halvings) == (3, 7, 2)
 
 
 def test_batch_has_no_more_events_than_may_be_under_way_at_once(inbox):

@@ -7,7 +7,7 @@ from psycopg.pq import TransactionStatus
 
 from hookonce.jobs.plan import Plan as ClaimPlan
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries.event_details import RunRow
+from hookonce.receiver.ledger.queries.event_details import Run
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, ignored, leases, takeover
 from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
@@ -412,4 +412,18 @@ def test_result_that_is_nested_too_deeply_to_be_written_again_is_shown_as_text(d
     for _ in range(depth):
         result = [result, "text"]
 
-    assert isinstance(RunRow("h", "done", 1, 1, None, None, None, None, result, None).result, shown)
+    assert isinstance(
+        Run(
+            handler="h",
+            status="done",
+            attempts=1,
+            cycle=1,
+            due_at=None,
+            lease_until=None,
+            started_at=None,
+            finished_at=None,
+            result=result,
+            error=None,
+        ).result,
+        shown,
+    )

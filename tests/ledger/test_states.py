@@ -5,8 +5,8 @@ import pytest
 
 from hookonce.receiver.ledger import pauses, transfer
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.maintenance import erasure
 from hookonce.receiver.ledger.replay import events as replays
+from hookonce.receiver.ledger.replay.discards import discard
 from hookonce.receiver.ledger.runs import ignored, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
@@ -160,15 +160,33 @@ def discarded_and_replayed(connection):
     first, second = take(connection, Plan("a"), Plan("b"))
     end(connection, first, DEAD)
     end(connection, second, DEAD)
-    connection.execute(erasure.DISCARD, [[number]])
+    discard(connection, [number], "test")
     list(replays.replay(connection, [number], "test"))
 
 
 def discarded_beside_one_that_is_done(connection):
     first_handler_done_and_the_next_dead(connection)
-    connection.execute(
-        erasure.DISCARD, [[n for (n,) in connection.execute("SELECT id FROM hookonce.events")]]
-    )
+    discard(connection, [n for (n,) in connection.execute("SELECT id FROM hookonce.events")], "test")
+
+
+def discarded_before_it_was_claimed_and_replayed(connection):
+    number = put(connection)
+    discard(connection, [number], "test")
+    list(replays.replay(connection, [number], "test"))
+
+
+def held_and_discarded(connection):
+    put(connection, id_is_signed=False)
+    discard(connection, [put(connection, "evt_2", id_is_signed=False, hold_repeats=True)], "test")
+
+
+def discarded_while_it_waits(connection):
+    for name, ended in (("evt_1", FAILED), ("evt_2", DONE)):
+        number = put(connection, name)
+        first, second = take(connection, Plan("a"), Plan("b"))
+        end(connection, first, FAILED)
+        end(connection, second, ended)
+        discard(connection, [number], "test")
 
 
 def imported_to_be_held(connection):
@@ -190,6 +208,9 @@ STORIES = (
     repeat_held_and_released,
     discarded_and_replayed,
     discarded_beside_one_that_is_done,
+    discarded_before_it_was_claimed_and_replayed,
+    held_and_discarded,
+    discarded_while_it_waits,
     imported_to_be_held,
 )
 

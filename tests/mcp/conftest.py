@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.ledger import alerts, pauses, rejected
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.results import LogLine, lines_as_json
@@ -84,13 +85,20 @@ class Agent:
     def tools(self):
         return asyncio.run(self._tools())
 
+    @staticmethod
+    def way(name, arguments):
+        """The tool by which an action is asked, and its arguments there; a tool by its own name stays."""
+        if name not in ACTIONS:
+            return name, arguments
+        return "plan" if ACTIONS[name].changes else "ask", {"action": name, "arguments": arguments}
+
     async def _tools(self):
         async with connected(self.server) as client:
             return {tool.name: tool for tool in (await client.list_tools()).tools}
 
     def call(self, tool, /, **arguments):
         """Give what a tool tells, as text and as data. Raises: `AssertionError` with its refusal."""
-        answer = asyncio.run(self._call(tool, arguments))
+        answer = asyncio.run(self._call(*self.way(tool, arguments)))
         text = "".join(part.text for part in answer.content)
         assert not answer.is_error, text
         typed = dict(answer.structured_content)
@@ -114,7 +122,7 @@ class Agent:
         return told(asyncio.run(read()))
 
     def refusal(self, tool, /, **arguments):
-        answer = asyncio.run(self._call(tool, arguments))
+        answer = asyncio.run(self._call(*self.way(tool, arguments)))
         assert answer.is_error
         return "".join(part.text for part in answer.content)
 
@@ -192,7 +200,9 @@ def seed(inbox, words):
                     [
                         handler,
                         attempts,
-                        lines_as_json([LogLine(3, "info", "shop", words("crediting"))], 0),
+                        lines_as_json(
+                            [LogLine(at=3, level="info", logger="shop", text=words("crediting"))], 0
+                        ),
                         event,
                     ],
                 )

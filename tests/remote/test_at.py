@@ -57,7 +57,6 @@ LISTINGS = [
     ("steps", "list"),
     ("quarantine",),
     ("limits",),
-    ("breakers",),
     ("replays",),
     ("commands",),
     ("stats",),
@@ -89,7 +88,7 @@ def test_event_of_another_inbox_is_shown_opened_searched_and_replayed(far, serve
         event
     ]
     assert far("events", "open", "evt_1").lines == [f"{served.url}/admin/events/{event}"]
-    assert "1 bodies looked into" in far("events", "list", "--body", "no such").err
+    assert "searched 1 body" in far("events", "list", "--body", "no such").err
 
     replayed = far("replay", "stripe:evt_1")
 

@@ -101,7 +101,7 @@ def test_replay_asked_for_twice_is_one_new_cycle(lab):
     fates = [outcome.fate for _ in range(2) for outcome in events.replay(lab.sql, [event], "ops", again=True)]
     lab.recover()
 
-    assert fates == ["replayed", "already queued"]
+    assert fates == ["replayed", "already_queued"]
     assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.run_states").fetchall() == [
         (2, 1, "done")
     ]

@@ -9,21 +9,21 @@ dead if the event can't be read."""
 MOVES = {
     "events": {
         # Claimed: a handler runs; none may run yet; none takes it; or what the ledger holds of it can't be read.
-        EventStatus.RECEIVED: ("running", "waiting", "ignored", "dead"),
+        EventStatus.RECEIVED: ("running", "waiting", "ignored", "dead", "discarded"),
         # The last run ended well; one is to be tried again, was released or lost; or one gave up.
         EventStatus.RUNNING: ("done", "waiting", "dead"),
-        EventStatus.WAITING: ("running", "dead"),
+        EventStatus.WAITING: ("running", "dead", "discarded", "done"),
         # Replayed, or discarded; an event without runs, being unreadable, stays dead.
         EventStatus.DONE: ("waiting",),
         EventStatus.DEAD: ("waiting", "discarded", "done"),
-        EventStatus.DISCARDED: ("waiting",),
+        EventStatus.DISCARDED: ("waiting", "received"),
         # Replayed, or a worker started whose handlers take it.
         EventStatus.IGNORED: ("received",),
-        EventStatus.HELD: ("received",),
+        EventStatus.HELD: ("received", "discarded"),
         EventStatus.LOST: ("received",),
     },
     "runs": {
-        RunStatus.WAITING: ("running", "dead"),
+        RunStatus.WAITING: ("running", "dead", "discarded"),
         # The handler returned; it failed, asked for more time, was released or lost; or no attempt is left.
         RunStatus.RUNNING: ("done", "waiting", "dead"),
         RunStatus.DONE: ("waiting",),

@@ -75,7 +75,7 @@ def test_replay_runs_what_is_dead_and_leaves_what_is_done(bench):
     dead_with(paid, GiveUp)
 
     assert bench.replay(paid) == "replayed"
-    assert bench.replay(paid) == "already done"
+    assert bench.replay(paid) == "already_done"
     assert paid.detail.runs[0].status == "done"
     assert bench.replay(paid, again=True) == "replayed"
 

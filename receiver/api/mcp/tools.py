@@ -1,36 +1,53 @@
-"""A tool for each action of the desk. What reads is answered; what changes something is planned, and then confirmed.
+"""Fourteen tools for agents, by question. Every other action of the desk is asked or planned by its name.
 
-A tool that changes something says what it would do, and gives a confirmation; only the tool `confirm` does it. Its
-arguments are the fields of the action's models, its result is the action's answer, and a refusal is the desk's own.
+A change is planned: the tool `plan` shows what would be done and gives a confirmation, and only `confirm` does it. An
+answer is the desk's own, and so is a refusal. A token is shown the tools that its scopes allow.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcp_types import Tool, ToolAnnotations
+from pydantic import Field
 
 from hookonce.receiver.api.mcp.confirmations import Confirmations
-from hookonce.receiver.api.mcp.fence import SAID, Fenced, Untitled, schema
+from hookonce.receiver.api.mcp.fence import Fenced, Untitled
+from hookonce.receiver.api.mcp.questions import QUESTIONS, Question
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.arguments import read, read_model
 from hookonce.receiver.desk.maintenance import get_token
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Invalid, NotFound, Refused
+from hookonce.receiver.desk.refusals import Forbidden, NotFound
 from hookonce.receiver.desk.registry import Action, Asks
 from hookonce.receiver.ledger.access.api_tokens import Scope
 
 DeskOf = Callable[[str], Asks]
 """Gives the desk that is asked; what it is asked to do under the same key, it does once."""
 
-CONFIRM: Final = "confirm"
 _NEXT: Final = (
-    f"show your user what would be done, and call `{CONFIRM}` with the confirmation only if they agree"
+    "show your user what would be done, and call `confirm` with the confirmation only if they agree"
 )
-_PLANS: Final = f"Changes nothing: it gives a plan, which `{CONFIRM}` does."
 _LOOKS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _DOES: Final = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
+_READS: Final = {name: each for name, each in ACTIONS.items() if not each.changes}
+_CHANGES: Final = {name: each for name, each in ACTIONS.items() if each.changes}
+
+
+class Named(RequestModel):
+    """An action by its name, and its arguments; without `arguments` the answer lists those that the action takes."""
+
+    action: str = Field(description="an action's name; empty lists all")
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="its arguments by name; leave it out to see which there are"
+    )
+
+
+class Confirmation(RequestModel):
+    """The confirmation of a plan."""
+
+    confirmation: str = Field(max_length=65_536)
 
 
 class Tools:
@@ -38,91 +55,125 @@ class Tools:
 
     def __init__(self, *, read_only: bool) -> None:
         self._confirmations = Confirmations()
-        self._actions = {name: each for name, each in ACTIONS.items() if not (read_only and each.changes)}
-        self._has_confirm = not read_only
+        self._read_only = read_only
 
-    @property
-    def listed(self) -> list[Tool]:
-        """All of them, in the order of the desk's list."""
-        return [_tool(each) for each in self._actions.values()] + [_CONFIRM] * self._has_confirm
+    def listed(self, here: Asks) -> list[Tool]:
+        """Return the tools that the token's scopes allow. Raises: as `Asks.ask`."""
+        scopes = {*here.ask(get_token).scopes}
+        tools = [_tool(each) for each in QUESTIONS.values() if {each.scope, Scope.ADMIN} & scopes]
+        tools.append(_tool_of("ask", _ASK, Named))
+        if not self._read_only and {Scope.REPLAY, Scope.ADMIN} & scopes:
+            tools += [_tool_of("plan", _PLAN, Named), _tool_of("confirm", _CONFIRM, Confirmation, _DOES)]
+        return tools
 
     def call(self, desk_of: DeskOf, name: str, arguments: Mapping[str, Any]) -> Fenced:
-        """Do what a tool does. Raises: `Refused`, and what keeps the inbox from being asked."""
-        if name == CONFIRM and self._has_confirm:
-            return self._confirmed(desk_of, _only(arguments, "confirmation"))
-        action = self._actions.get(name)
-        if action is None:
-            if name in {*ACTIONS, CONFIRM}:
-                raise NotFound(f"{name!r} changes something, and this server was started with --read-only")
-            raise NotFound(f"no tool is called {name!r}; `tools/list` has all")
-        models = read(action, arguments)
-        if not action.changes:
-            return Fenced.of(desk_of("").ask(action, **models))
-        return self._planned(desk_of(""), action, models)
+        """Return the answer of a tool. Raises: `Refused`, and what keeps the inbox from being asked."""
+        if question := QUESTIONS.get(name):
+            return Fenced.joined(question.answer(desk_of(""), read_model(question.model, arguments)))
+        if name == "ask":
+            return self._asked(desk_of(""), read_model(Named, arguments))
+        if name in {"plan", "confirm"} and self._read_only:
+            raise NotFound(f"{name!r} changes something, and this server was started with --read-only")
+        if name == "plan":
+            return self._planned(desk_of(""), read_model(Named, arguments))
+        if name == "confirm":
+            return self._confirmed(desk_of, read_model(Confirmation, arguments).confirmation)
+        raise NotFound(f"no tool is called {name!r}; `tools/list` has all")
 
-    def _planned(self, here: Asks, action: Action[Any], models: Mapping[str, RequestModel]) -> Fenced:
+    def _asked(self, here: Asks, asked: Named) -> Fenced:
+        action = _action(asked, _READS, "`plan` plans it")
+        if isinstance(action, Fenced):
+            return action
+        return Fenced.of(here.ask(action, **read(action, asked.arguments or {})))
+
+    def _planned(self, here: Asks, asked: Named) -> Fenced:
+        action = _action(asked, _CHANGES, "`ask` asks it")
+        if isinstance(action, Fenced):
+            return action
+        models = read(action, asked.arguments or {})
         token = here.ask(get_token)
         if not {action.scope, Scope.ADMIN} & {*token.scopes}:
-            raise Refused(f"the token '{token.name}' lacks the scope {action.scope}", code="forbidden")
+            raise Forbidden(f"the token '{token.name}' lacks the scope {action.scope}", str(action.scope))
         plan = action.plan(here, **models)
-        asked = {
+        wanted = {
             role: model.model_dump(mode="json", exclude_none=True) for role, model in plan.models.items()
         }
         shown = Fenced.of(plan.shown)
-        sealed = self._confirmations.sealed({"action": action.name, **asked})
+        sealed = self._confirmations.sealed({"action": action.name, **wanted})
         known = {"action": action.name, "plan": shown.known, "confirmation": sealed, "next": _NEXT}
         return Fenced(known, {f"plan.{place}": said for place, said in shown.said.items()})
 
     def _confirmed(self, desk_of: DeskOf, confirmation: str) -> Fenced:
         plan = self._confirmations.opened(confirmation)
-        action = self._actions[plan["action"]]
+        action = ACTIONS[plan["action"]]
         models = {role: model.model_validate(plan[role]) for role, model in action.inputs.items()}
         # By its nonce: base64 spells one confirmation in several ways, and each would be done.
         return Fenced.of(desk_of(plan["nonce"]).ask(action, **models))
 
 
-def _only(arguments: Mapping[str, Any], name: str) -> str:
-    if arguments.keys() != {name} or not isinstance(arguments[name], str):
-        raise Invalid(f"expected {name!r}, a text, and nothing else")
-    return str(arguments[name])
-
-
-def _tool(action: Action[Any]) -> Tool:
-    about = f"{action.about}\n\n{_PLANS}" if action.changes else action.about
-    return Tool(
-        name=action.name,
-        description=f"{about} Needs the scope `{action.scope}`." if action.changes else about,
-        input_schema=_input_schema(action),
-        output_schema=_plan_schema(action) if action.changes else schema(action.answer),
-        annotations=_LOOKS,
-    )
-
-
-def _input_schema(action: Action[Any]) -> dict[str, Any]:
-    """Return the schema of the fields of all its models, side by side."""
-    made: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "$defs": {}}
-    for model in action.inputs.values():
-        found = model.model_json_schema(mode="validation", schema_generator=Untitled)
-        for part in ("properties", "$defs"):
-            made[part] |= found.get(part, {})
-        made["required"] += found.get("required", [])
-    return {**made, "additionalProperties": False}
-
-
-def _plan_schema(action: Action[Any]) -> dict[str, Any]:
-    text = {"type": "string"}
-    known = {"action": {"const": action.name}, "plan": {"type": "object"}, "confirmation": text, "next": text}
-    return {"type": "object", "properties": {**known, "said": SAID}, "required": list(known)}
-
-
-_CONFIRM: Final = Tool(
-    name=CONFIRM,
-    description="Do what a plan said, once, if your user agreed. `confirmation` is the plan's.",
-    input_schema={
-        "type": "object",
-        "properties": {"confirmation": {"type": "string", "maxLength": 65_536}},
-        "required": ["confirmation"],
-        "additionalProperties": False,
-    },
-    annotations=_DOES,
+_ASK: Final = (
+    "Ask any action of the desk that changes nothing: audit, alerts, bulk replays, conflicts, providers, …"
 )
+_PLAN: Final = (
+    "Plan a change: replay, start_bulk_replay, discard_events, mark_issue, pause, resume, reverify_source, "
+    "erase_events, prune, … Nothing is changed: the answer shows what would be done, and a confirmation."
+)
+_CONFIRM: Final = "Do what a plan showed, once, if your user agreed. `confirmation` is the plan's."
+
+
+def _action(asked: Named, actions: Mapping[str, Action[Any]], elsewhere: str) -> Action[Any] | Fenced:
+    """Return the named action; without arguments that it needs, what there is to choose from. Raises: `NotFound`."""
+    if not asked.action:
+        return Fenced({"actions": {name: _line(each) for name, each in actions.items()}})
+    action = actions.get(asked.action)
+    if action is None:
+        said = elsewhere if asked.action in ACTIONS else "an empty `action` lists all"
+        raise NotFound(f"no action here is called {asked.action!r}; {said}")
+    if asked.arguments is None and action.inputs:
+        return Fenced(
+            {"action": action.name, "about": action.about, "arguments": _schema(*action.inputs.values())}
+        )
+    return action
+
+
+def _line(action: Action[Any]) -> str:
+    return action.about.partition("\n")[0]
+
+
+def _tool(question: Question) -> Tool:
+    return _tool_of(question.name, question.about, question.model)
+
+
+def _tool_of(name: str, about: str, model: type[RequestModel], annotations: ToolAnnotations = _LOOKS) -> Tool:
+    return Tool(name=name, description=about, input_schema=_schema(model), annotations=annotations)
+
+
+def _schema(*models: type[RequestModel]) -> dict[str, Any]:
+    """Return the schema of the fields of models, side by side, as short as it can be for a reader of all tools."""
+    made: dict[str, Any] = {"type": "object", "properties": {}}
+    needed: list[str] = []
+    for model in models:
+        found = model.model_json_schema(mode="validation", schema_generator=Untitled)
+        known = found.get("$defs", {})
+        made["properties"] |= {
+            name: _short(each, known) for name, each in found.get("properties", {}).items()
+        }
+        needed += found.get("required", [])
+    return {**made, **({"required": needed} if needed else {}), "additionalProperties": False}
+
+
+def _short(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field's schema without what it is when it is left out, and with the models in it written out."""
+    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    found = {**schema, **choices[0]} if len(choices) == 1 else dict(schema)
+    if "$ref" in found:
+        found |= known[found.pop("$ref").rpartition("/")[2]]
+    for name in ("default", "examples", "pattern", *(["anyOf"] if len(choices) == 1 else [])):
+        found.pop(name, None)
+    if "description" in schema:
+        found["description"] = schema["description"]
+    for name, each in found.get("properties", {}).items():
+        found["properties"] = {**found["properties"], name: _short(each, known)}
+    if isinstance(found.get("items"), dict):
+        found["items"] = _short(found["items"], known)
+    return found

@@ -60,7 +60,7 @@ class LedgerWatch:
         path = url[url.find("/hooks/") :] if "/hooks/" in url else url
         return Captured("POST", path, list(headers.items()), bytes(body), at)
 
-    def _events(self) -> list[events.EventRow]:
+    def _events(self) -> list[events.Event]:
         return list(events.events(self._connection, Filter(source=self._source), _BATCH))
 
     def _rejected(self) -> list[dict[str, Any]]:

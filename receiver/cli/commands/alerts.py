@@ -1,4 +1,4 @@
-"""`hookonce alerts`: what is wrong, and whether anybody would hear of it."""
+"""`hookonce alerts`: alerts, and a test alert."""
 
 import click
 
@@ -9,7 +9,7 @@ from hookonce.receiver.desk.history import list_alerts, send_test_alert
 
 @click.group()
 def alerts() -> None:
-    """See what is wrong, and try whether alerts arrive."""
+    """List alerts, and send a test alert."""
 
 
 alerts.add_command(
@@ -23,7 +23,7 @@ alerts.add_command(
             "ended": "ended_at",
             "what": "detail",
         },
-        "no alert is open, or was, as far as these options go",
+        "no alert matches",
         name="list",
         about="List open alerts, the longest first. With --all every one, the newest first.",
         instead={

@@ -11,6 +11,7 @@ from hookonce.receiver.cli.event_listing import print_events, say_empty
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.desk.dead_letters import DeadLettersQuery, list_dead_letters
 from hookonce.receiver.desk.events import ListedEvent, list_events
 from hookonce.receiver.desk.searches import SearchQuery, search_bodies
@@ -41,7 +42,7 @@ def search(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
             f"a search in bodies gives {MAX_SEARCHED} events at most, --limit {limit} too; to go on, give --until"
         )
     _print([ListedEvent(**dict(event)) for event in found.data], given, found.hint, as_json=as_json)
-    said = f"{found.looked_into} bodies looked into"
+    said = f"searched {counted(found.looked_into, 'body', 'bodies')}"
     if found.closed:
         said += f", {found.closed} of them can't be opened here"
     if found.large:

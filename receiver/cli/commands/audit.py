@@ -14,5 +14,5 @@ audit = listing(
         "to": "subject",
         "detail": lambda row: plain(row.detail),
     },
-    "nobody has changed anything, as far as these options go",
+    "no change matches",
 )

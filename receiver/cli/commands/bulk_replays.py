@@ -16,7 +16,7 @@ replays = listing(
         "left alone": "left_alone",
         "of": lambda bulk: plain(bulk.filter),
     },
-    "nobody has begun a bulk replay; `hookonce replay --status dead` would",
+    "no bulk replay yet; `hookonce replay --status dead` starts one",
     document=lambda bulk: bulk.model_dump() | {"is_complete": bulk.state == "complete"},
     about="List bulk replays, newest first: whose, of what, and how far.",
 )

@@ -13,6 +13,6 @@ commands = listing(
         "received": "received_at",
         "times asked": "deliveries",
     },
-    "no command is here, as far as these options go; [commands.NAME] in hookonce.toml takes them",
+    "no command matches; [commands.NAME] in hookonce.toml takes them",
     about="List commands of clients, newest first, and what became of each; `hookonce events show ID` has all of one.",
 )

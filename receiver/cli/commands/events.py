@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from importlib import import_module
 from itertools import islice
 from types import ModuleType
@@ -21,11 +20,12 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, by_event, deaths_of
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.states import EventStatus
 
 _ELSEWHERE = {
     "diff": "diff_event:diff",
+    "discard": "discard_events:discard",
     "edit": "edit_event:edit",
     "erase": "erase_events:erase",
     "export": "transfer:export",
@@ -118,13 +118,13 @@ def _asked() -> ModuleType:
     return import_module(f"{__package__}.asked_events")
 
 
-def _print_json(connection: psycopg.Connection, found: Iterator[EventRow], *, with_deaths: bool) -> None:
+def _print_json(connection: psycopg.Connection, found: Iterator[Event], *, with_deaths: bool) -> None:
     """Print events, and of dead ones the runs that died, a part at a time."""
     while part := list(islice(found, MAX_DEATHS)):
         deaths = by_event(deaths_of(connection, [each.id for each in part]) if with_deaths else ())
         for event in part:
-            document = asdict(event)
+            document = event.model_dump()
             if with_deaths:
-                dead = [each for each in deaths.get(event.id, ()) if each.handler]
-                document["dead"] = [{"handler": each.handler, "error": each.error} for each in dead]
+                dead = deaths.get(event.id, ())
+                document["dead"] = [{"handler": each.handler or "", "error": each.error} for each in dead]
             print_json(document)

@@ -1,4 +1,4 @@
-"""`hookonce explain` and `hookonce verify`: a captured delivery, and whether and why it is (not) genuine."""
+"""`hookonce explain`: whether a captured delivery is genuine, why it is rejected, and the events that it holds."""
 
 import sys
 from dataclasses import asdict
@@ -16,12 +16,12 @@ from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.rejected import ExplanationModel
 from hookonce.receiver.intake.explain import causes
 from hookonce.receiver.intake.explain.causes import Explanation
-from hookonce.receiver.intake.explain.checks import case_of
-from hookonce.receiver.source import Source
+from hookonce.receiver.intake.explain.checks import Case, case_of
 
 _FILE = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="REQUEST.http"
@@ -31,7 +31,7 @@ _AT = click.option(
     type=SINCE,
     help="As of this time; default is when it was captured, if the file says so, else now.",
 )
-_SHOWN_IDS = 20
+_EVENT = ("id", "type", "account", "occurred_at")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PROVIDER = click.option("--provider", help="With this provider.", shell_complete=completion_types.PROVIDERS)
 
@@ -44,61 +44,32 @@ _PROVIDER = click.option("--provider", help="With this provider.", shell_complet
 @_AT
 @_JSON
 def explain(*, as_json: bool, **options: object) -> None:
-    """Explain why a delivery is rejected: each check, what it expects, what was found, and the likely cause.
+    """Verify a captured delivery: each check, what it expects, what was found, the likely cause, and its events.
 
     REQUEST.http is what `hookonce capture` writes. Neither a secret nor a right signature is ever shown. Exit 1 if
     it is rejected.
     """
     settings = configured()
-    source, found = _explained(settings, **options)  # type: ignore[arg-type]
-    ids = [] if found.reason else [event.id for event in _events(source, options["file"])]
+    case = _case(settings, **options)  # type: ignore[arg-type]
+    found = causes.explain(case)
+    rows = [] if found.reason else [[getattr(each, name) for name in _EVENT] for each in _events(case)]
+    columns = ("event_id", *_EVENT[1:])
     if as_json:
-        print_json({"source": source.name, **asdict(found), "event_ids": ids})
+        events = [dict(zip(columns, row, strict=True)) for row in rows]
+        checks = [check.model_dump() for check in found.checks]
+        print_json({"source": case.source.name, **asdict(found), "checks": checks, "events": events})
     else:
         print_explanation(found)
-        for event_id in ids[:_SHOWN_IDS]:
-            click.echo(f"id       {clean(event_id)}")
-    if found.reason:
-        sys.exit(Exit.FAILURE)
-
-
-@click.command()
-@_FILE
-@signing_sources.SOURCE
-@_PROVIDER
-@signing_sources.SECRET
-@_AT
-@_JSON
-def verify(*, as_json: bool, **options: object) -> None:
-    """Verify a captured delivery with a source's secrets, or a provider's given by reference; exit 1 if it is forged.
-
-    Prints the events it holds. `hookonce explain` says more about one that is rejected.
-    """
-    settings = configured()
-    source, found = _explained(settings, **options)  # type: ignore[arg-type]
+        if rows:
+            click.echo()
+            show([name.replace("_", " ") for name in columns], rows)
     if found.reason:
         tell(f"hookonce: refused, {found.reason}: {clean(found.detail)}")
         sys.exit(Exit.FAILURE)
-    events = _events(source, options["file"])
-    slot = f" under secret {found.slot}" if found.slot else ""
-    tell(f"genuine{slot}, {len(events)} event{'' if len(events) == 1 else 's'}")
-    rows = [(event.id, event.type, event.account, event.occurred_at) for event in events]
-    columns = ("event_id", "type", "account", "occurred_at")
-    if as_json:
-        for row in rows:
-            print_json(dict(zip(columns, row, strict=True)))
-    else:
-        show([name.replace("_", " ") for name in columns], rows)
+    tell(f"genuine{f' under secret {found.slot}' if found.slot else ''}, {counted(len(rows), 'event')}")
 
 
-def _events(source: Source, file: object) -> list[Event]:
-    """Return the events of a genuine delivery, with the ids that the source gives them."""
-    sent = signing_sources.delivery(signing_sources.request(file), source)  # type: ignore[arg-type]
-    decode = source.provider.decode
-    return source.provider.events(decode(sent, source.secrets) if decode else sent)
-
-
-def _explained(  # noqa: PLR0913  options
+def _case(  # noqa: PLR0913  options
     settings: Settings,
     *,
     file: Path,
@@ -106,16 +77,20 @@ def _explained(  # noqa: PLR0913  options
     provider: str | None,
     references: tuple[str, ...],
     at: datetime | None,
-) -> tuple[Source, Explanation]:
+) -> Case:
     proved = signing_sources.prover(settings, source, provider, references)
     sent = signing_sources.request(file)
-    case = case_of(
+    return case_of(
         proved,
         signing_sources.delivery(sent, proved),
         at or sent.at or datetime.now(UTC),
         local_sources.sources(settings),
     )
-    return proved, causes.explain(case)
+
+
+def _events(case: Case) -> list[Event]:
+    """Return the events of a genuine delivery, as the receiver would store them."""
+    return case.verifier.authenticate(case.source, case.delivery, case.now).events
 
 
 def print_explanation(found: Explanation | ExplanationModel) -> None:

@@ -1,7 +1,6 @@
 """`hookonce handlers`: what workers say they can do, and how it fares."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from operator import itemgetter
 from typing import Any, Final
 
@@ -11,14 +10,14 @@ from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.pauses import Handler, list_handlers
-from hookonce.receiver.ledger.handlers import HandlerLimits
+from hookonce.receiver.desk.rows import HandlerLimits
 
 _PAUSED_BY: Final = {None: "", "person": " (paused)", "breaker": " (stopped by its breaker)"}
 
 
 def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
     """Yield one object for each pattern of a handler."""
-    limits = handler.limits.model_dump() if handler.limits else asdict(HandlerLimits())
+    limits = handler.limits or HandlerLimits()
     for each in handler.takes:
         yield {
             "handler": handler.name,
@@ -28,7 +27,7 @@ def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
             "batch_size": handler.batches.size if handler.batches else None,
             "attempts": each.attempts,
             "timeout_seconds": each.timeout_seconds,
-            **limits,
+            **limits.model_dump(),
             "paused": handler.is_paused,
             "paused_by": handler.paused_by,
             "done": handler.done,
@@ -60,7 +59,7 @@ handlers = click.Group(
                 "handler": lambda one: one["handler"] + _PAUSED_BY[one["paused_by"]],
                 "takes": lambda one: f"{one['place']} {one['pattern']}",
                 "batch": _batch,
-                "limits": lambda one: ", ".join(HandlerLimits.of(one).words()),
+                "limits": lambda one: ", ".join(HandlerLimits(**one).words()),
                 "attempts": itemgetter("attempts"),
                 "done": itemgetter("done"),
                 "open": itemgetter("open"),
@@ -69,15 +68,15 @@ handlers = click.Group(
                 "last run": lambda one: ago(one["latest_run"]),
                 "seen": lambda one: ago(one["announced_at"]),
             },
-            "no worker has told of a handler; `hookonce init` writes one, and `hookonce dev` runs it",
+            "no worker has registered a handler; `hookonce init` writes one, and `hookonce dev` runs it",
             rows_of=_documents,
             document=dict,
             name="list",
             epilog=examples("hookonce handlers list", "hookonce handlers list --json"),
             about="""List handlers: what they take, their limits, how their runs ended.
 
-            Workers say at their start, and now and then, which handlers they have: nobody else can tell. One that no
-            worker names any more is listed for another day.
+            Workers register their handlers at their start and every few minutes. A handler that no worker has any more
+            is listed for another day.
             """,
         )
     ],

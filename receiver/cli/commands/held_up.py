@@ -1,20 +1,19 @@
-"""`hookonce limits` and `hookonce breakers`: what holds handlers up."""
-
-from typing import Any
+"""`hookonce limits`: the limits and circuit breakers of handlers, and what they hold back."""
 
 from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.desk.pauses import Handler, list_handlers
-from hookonce.receiver.ledger.handlers import HandlerLimits
 
 
 def limits_of(handler: Handler) -> str:
     """Return what the runs of a handler are held to, in words."""
-    return ", ".join(HandlerLimits.of(handler.limits.model_dump() if handler.limits else None).words())
+    return ", ".join(handler.limits.words()) if handler.limits else ""
 
 
-def _state(handler: Handler) -> str:
+def _state(handler: Handler) -> str | None:
     state = handler.breaker
+    if state is None and not (handler.limits and handler.limits.breaker):
+        return None
     return f"open since {ago(state.opened_at)}" if state and state.is_open else "closed"
 
 
@@ -23,43 +22,25 @@ def _next_try(handler: Handler) -> str | None:
     return soon(state.try_at) if state and state.is_open else None
 
 
-def _breaker(handler: Handler) -> dict[str, Any]:
-    state = handler.breaker.model_dump() if handler.breaker else None
-    return {"name": handler.name, "limit": handler.limits and handler.limits.breaker, "breaker": state}
-
-
 limits = listing(
     list_handlers,
     {
         "handler": "name",
         "limits": limits_of,
-        "wait for a place": "waiting_for_limit",
+        "queued": "waiting_for_limit",
         "delay": lambda handler: (
-            f"{handler.rate_delay_seconds:.0f} s" if handler.rate_delay_seconds else "none"
+            f"{handler.rate_delay_seconds:.0f} s" if handler.rate_delay_seconds else None
         ),
-    },
-    "no handler has a limit; `@on(rate=, concurrency=)` sets one",
-    rows_of=lambda handler: [handler] if limits_of(handler) else [],
-    document=lambda handler: handler.model_dump(
-        include={"name", "limits", "waiting_for_limit", "rate_delay_seconds"}
-    ),
-    about="List what the runs of handlers are held to, and how many wait for it.",
-)
-
-breakers = listing(
-    list_handlers,
-    {
-        "handler": "name",
-        "state": _state,
-        "failures": lambda handler: handler.breaker.failures if handler.breaker else 0,
+        "breaker": _state,
+        "failures": lambda handler: handler.breaker.failures if handler.breaker else None,
         "next try": _next_try,
-        "waiting": lambda handler: handler.breaker.waiting if handler.breaker else 0,
+        "held back": lambda handler: handler.breaker.waiting if handler.breaker else None,
         "error": lambda handler: handler.breaker and handler.breaker.error.partition("\n")[0],
     },
-    "no handler has a circuit breaker; `@on(breaker=)` gives it one",
-    rows_of=lambda handler: (
-        [handler] if handler.breaker or (handler.limits and handler.limits.breaker) else []
+    "no handler has a limit or a circuit breaker; `@on(rate=, concurrency=, breaker=)` sets them",
+    rows_of=lambda handler: [handler] if limits_of(handler) or handler.breaker else [],
+    document=lambda handler: handler.model_dump(
+        include={"name", "limits", "waiting_for_limit", "rate_delay_seconds", "breaker"}
     ),
-    document=_breaker,
-    about="List the circuit breakers of handlers: which are open, by which error, and when one event is tried.",
+    about="List the limits and circuit breakers of handlers, what they hold back, and when a handler is tried again.",
 )

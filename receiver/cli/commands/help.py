@@ -3,6 +3,9 @@
 import click
 
 from hookonce.receiver.cli import COMMANDS, FURTHER, SHOWN, cli, write_groups
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.tables import show
+from hookonce.receiver.vocabulary import EXITS
 
 
 @click.command("help")
@@ -10,7 +13,7 @@ from hookonce.receiver.cli import COMMANDS, FURTHER, SHOWN, cli, write_groups
 def help_(word: str | None) -> None:
     """List all commands, by what people come for; or explain WORD.
 
-    WORD is a command, a status (`held`), a reason of a rejection (`stale`), or a term (`lease`).
+    WORD is a command, `exits` for the exit codes, a status (`held`), a reason of a rejection (`stale`), or a term.
     """
     context = click.get_current_context()
     if word is None:
@@ -18,6 +21,8 @@ def help_(word: str | None) -> None:
         every = {title: sorted([*names, *FURTHER[title]]) for title, names in SHOWN.items()}
         write_groups(formatter, every)
         click.echo(formatter.getvalue().rstrip("\n"))
+    elif word == "exits":
+        show(("code", "means"), [(int(code), EXITS[code.name]) for code in Exit])
     elif word in COMMANDS:
         command = cli.get_command(context, word)
         if command:

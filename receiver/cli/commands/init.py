@@ -1,5 +1,6 @@
 """`hookonce init`: the three files that a project begins with."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,7 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
 from hookonce.receiver.samples.evidence import LABELS, evidence
 
-_TOML = Path("hookonce.toml")
+_TOML, _HANDLERS = Path("hookonce.toml"), Path("handlers.py")
 
 
 @click.command(epilog=examples("hookonce init", "hookonce init stripe shopify github"))
@@ -27,14 +28,15 @@ def init(senders: tuple[str, ...]) -> None:
     """Begin a project here: hookonce.toml, handlers.py and .env, for Stripe or the SENDERs that are named.
 
     Writes a handler for the usual event of each, and a secret that is made up, so that `hookonce dev` and
-    `hookonce trigger` work at once. In a project that is there already the tables and secrets of further SENDERs are
-    appended to hookonce.toml and .env; nothing is written over. `hookonce new provider` is for a sender that hookonce
+    `hookonce trigger` work at once. In a project that is there already the tables, handlers and secrets of further
+    SENDERs are appended to its files; nothing is written over. `hookonce new provider` is for a sender that hookonce
     does not know.
     """
     sources = [_source(name) for name in dict.fromkeys(senders or ("stripe",))]
     if not write_new(_TOML, project.toml(sources)):
         _append_tables(sources)
-    write_new(Path("handlers.py"), project.handlers(sources))
+    if not write_new(_HANDLERS, project.handlers(sources)):
+        _append_handlers(sources)
     if not write_new(dotenv_file.FILE, project.dotenv(sources), mode=0o600):
         _append_secrets(sources)
     ignored = Path(".gitignore")
@@ -84,6 +86,16 @@ def _append_tables(sources: Iterable[NewSource]) -> None:
         click.echo("\n".join(source.table for source in sources))
     else:
         _append(_TOML, text, added, [f"[sources.{source.name}]" for source in missing])
+
+
+def _append_handlers(sources: Iterable[NewSource]) -> None:
+    """Append a handler for each source that handlers.py, which has to import `on`, has none of."""
+    text = _HANDLERS.read_text(encoding="utf-8")
+    missing = [source for source in sources if f'@on("{source.name}"' not in text]
+    added = project.handlers(
+        missing, has_head=bool(re.search(r"^from hookonce import .*\bon\b", text, re.MULTILINE))
+    )
+    _append(_HANDLERS, text, added if missing else "", [f"a handler of {source.name}" for source in missing])
 
 
 def _append_secrets(sources: Iterable[NewSource]) -> None:

@@ -5,6 +5,7 @@ import click
 from hookonce.receiver.cli.action_command import listing, shown
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SPAN, from_now
+from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.cli.output.words import counted
@@ -19,6 +20,10 @@ def _show(found: FullIssue) -> None:
     )
     click.echo(f"{click.style(found.id, bold=True)}  {state}  {clean(found.handler)}")
     click.echo(click.style(clean(found.title), fg="red"))
+    if found.latest:
+        click.echo(click.style(clean(found.latest.error.strip().partition("\n")[0]), fg="red", bold=True))
+        for line in tracebacks.place(found.latest.frames):
+            click.echo(line)
     click.echo(f"first seen  {ago(found.first_seen)}, {clean(found.first_release or 'an unknown release')}")
     click.echo(f"last seen   {ago(found.last_seen)}, {clean(found.last_release or 'an unknown release')}")
     click.echo(f"failed      {counted(found.failures, 'attempt')}, {found.dead} dead")
@@ -28,7 +33,8 @@ def _show(found: FullIssue) -> None:
         empty="no failure of it is kept",
     )
     if found.dead:
-        click.echo(f"replay all: hookonce replay --status dead --issue {found.id}")
+        click.echo(f"replay all:  hookonce replay --status dead --issue {found.id}")
+        click.echo(f"discard all: hookonce events discard --status dead --issue {found.id}")
 
 
 issues = click.Group(
@@ -45,7 +51,7 @@ issues = click.Group(
                 "last seen": lambda issue: ago(issue.last_seen),
                 "release": "last_release",
             },
-            "no issue is there, as far as these options go; --state all has those that are fixed, too",
+            "no issue matches; --state all includes those that are fixed",
             cut="the {limit} that failed last",
             name="list",
             about="List issues, those that failed last first.",
@@ -65,7 +71,7 @@ issues = click.Group(
             _show,
             preset={"state": "fixed", "until": None},
             name="fix",
-            about="Say that an issue is fixed.\n\nIt opens itself when a newer release fails so again.",
+            about="Mark an issue as fixed.\n\nIt opens itself when a newer release fails so again.",
         ),
         shown(
             mark_issue,
@@ -87,12 +93,12 @@ issues = click.Group(
         shown(
             mark_issue,
             _show,
-            preset={"state": "open", "until": None},
+            preset={"state": "open", "until": None, "discard": False},
             name="reopen",
             about="Open an issue that was fixed or ignored.",
         ),
     ],
-    help="""See what fails: failures of one handler at one place of your code are one issue.
+    help="""List what fails: failures of one handler at one place of your code are one issue.
 
     Fixed, it opens itself when it comes again on a newer release (HOOKONCE_RELEASE, or the git revision).
     """,

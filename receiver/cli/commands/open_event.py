@@ -47,7 +47,9 @@ def _console() -> str:
     console = os.environ.get(VARIABLE) or settings.public_url or (f"http://127.0.0.1:{port}" if port else "")
     if not console.startswith(("http://", "https://")):
         what = (
-            f"{console!r} is not the address of a console" if console else "nobody says where the console is"
+            f"{console!r} is not the address of a console"
+            if console
+            else "the console's address is not configured"
         )
         raise ConfigError([f"{what}; set {VARIABLE} to what precedes /admin, as https://hooks.example.com"])
     return console.rstrip("/")

@@ -82,5 +82,7 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
         names = list(known_sources) + ([] if kind else known)
         raise NotFound(f"no {what} is called {asked!r}{did_you_mean(asked, names)}")
     hint = clean(did_you_mean(name, known)) if known else ""
-    tell(f"no worker has named handler {clean(name)}, nor did it run; taken at your word{hint}")
+    tell(
+        f"no worker has registered handler {clean(name)}, and it has not run; it is paused by this name{hint}"
+    )
     return HANDLER.kind

@@ -17,7 +17,7 @@ rejected = click.Group(
                 "reason": "reason",
                 "detail": "detail",
             },
-            "nothing was rejected, as far as these options go; `hookonce stats` counts all",
+            "no rejected delivery matches; `hookonce stats` counts all",
             name="list",
         ),
         facts_of(get_rejected, name="show"),

@@ -50,7 +50,9 @@ from hookonce.receiver.desk.replays import (
     help="Repeat this step of its handlers; may be repeated.",
 )
 @click.option("--again", is_flag=True, help="Also what is done: its handlers run once more.")
-@click.option("--seen", metavar="VIEW", help="With --again: only if what is done is what was shown.")
+@click.option(
+    "--seen", metavar="VIEW", help="With --again: fail if the event has changed since it was shown."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Continue a bulk replay that was stopped."

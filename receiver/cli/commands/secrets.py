@@ -15,7 +15,7 @@ from hookonce.receiver.ledger import handshake_secrets
 
 @click.group()
 def secrets() -> None:
-    """See and forget secrets that senders handed out."""
+    """List and delete secrets received in handshakes."""
 
 
 @secrets.command("list")

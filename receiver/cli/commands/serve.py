@@ -30,14 +30,15 @@ _ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
-    "--bind", "-b", help="Where deliveries and commands come; default 0.0.0.0:$PORT, port 8000; or `off`."
+    "--bind", "-b", help="Address of deliveries and commands; default 0.0.0.0:$PORT, port 8000; or `off`."
 )
+@click.option("--port", type=click.IntRange(1, 65_535), help="The port alone: `--bind 0.0.0.0:PORT`.")
 @click.option(
     "--desk",
-    help="Where the console, the API and metrics are; default 127.0.0.1:8001; `door`: where deliveries come; or `off`.",
+    help="Address of the console, the API and metrics; default 127.0.0.1:8001; `door`: that of deliveries; or `off`.",
 )
 @click.argument("gunicorn_options", nargs=-1, type=click.UNPROCESSED)
-def serve(bind: str | None, desk: str | None, gunicorn_options: tuple[str, ...]) -> None:
+def serve(bind: str | None, port: int | None, desk: str | None, gunicorn_options: tuple[str, ...]) -> None:
     """Receive webhooks until stopped. Further options go to gunicorn.
 
     Senders reach /hooks and /commands at one address, /api, /admin and /metrics are at another.
@@ -48,10 +49,10 @@ def serve(bind: str | None, desk: str | None, gunicorn_options: tuple[str, ...])
     settings = load_settings()
     require_servers(settings)
     _require_numbers("WEB_CONCURRENCY", "PORT")
-    if any(each.startswith("--port") for each in gunicorn_options):
-        raise click.UsageError("--port is no option; `--bind :8000`, or PORT, says where to listen")
-    if bind:
-        os.environ["HOOKONCE_BIND"] = bind
+    if bind and port:
+        raise click.UsageError("--port is a part of --bind; give one of the two")
+    if bind or port:
+        os.environ["HOOKONCE_BIND"] = bind or f"0.0.0.0:{port}"
     os.environ[DESK_VARIABLE] = desk = desk or settings.desk
     where = _where(desk, gunicorn_options)
     handlers: set[str] | None = None
@@ -77,7 +78,7 @@ def serve(bind: str | None, desk: str | None, gunicorn_options: tuple[str, ...])
 
 def _introduce(settings: Settings, where: Sequence[str], handlers: set[str] | None) -> None:
     number = os.environ.get("WEB_CONCURRENCY")
-    running = "none has told of itself; `hookonce worker` runs them"
+    running = "no worker has registered yet; `hookonce worker` runs them"
     introduce(
         "serve",
         "receives webhooks until Ctrl-C",
@@ -127,7 +128,7 @@ def _require_free(host: str, port: int, option: str) -> None:
             why = (
                 f"port {port} is taken at {host} by another process; end that one"
                 if getattr(error, "errno", None) == errno.EADDRINUSE
-                else f"can't listen at {host}:{port}: {getattr(error, 'strerror', None) or error}; see to that"
+                else f"can't listen at {host}:{port}: {getattr(error, 'strerror', None) or error}"
             )
             raise click.ClickException(f"{why}, or listen elsewhere with {option}") from None
 

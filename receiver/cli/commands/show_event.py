@@ -76,7 +76,9 @@ def _data(found: FullEvent, body: bytes) -> Any:  # noqa: ANN401  whatever the s
     try:
         if provider is None:
             return json.loads(body)
-        return provider.events(Delivery("POST", found.url or "", found.headers or {}, body))[0].data
+        return provider.events(Delivery(provider.methods[0], found.url or "", found.headers or {}, body))[
+            0
+        ].data
     except Exception:  # noqa: BLE001  a provider of somebody's own, maybe
         return None
 

@@ -76,7 +76,7 @@ def _line(name: str, text: str) -> None:
 def _show_slots(numbers: dict[str, Any]) -> None:
     for row in numbers["workers"]:
         lost = f", {row['lost']} lost" if row["lost"] else ""
-        kept = ", one of them kept for handlers that are quick, if there are any"
+        kept = ", one is reserved for fast handlers"
         age = f", {row['seconds_ago']} s ago"
         _line("slots", f"{row['busy']} of {row['slots']} in use{lost}{kept} ({row['name']}{age})")
     for handler, count in numbers["suspects"].items():
@@ -102,7 +102,9 @@ def _show_handlers(numbers: dict[str, Any]) -> None:
         )
     for row in numbers["batches"]:
         left = (
-            f"; {row['waiting']} parts are to be tried, the next of {row['size']}" if row["waiting"] else ""
+            f"; the batch is being split; the next of {row['waiting']} parts has {counted(row['size'], 'event')}"
+            if row["waiting"]
+            else ""
         )
         text = f"{row['events']} events in {row['batches']}, halved {row['halvings']} times{left}"
         _line("batches", f"{row['handler']}: {text}{': ' + row['error'] if row['error'] else ''}")

@@ -10,11 +10,11 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.desk.events import EventPath, Step
+from hookonce.receiver.desk.events import EventPath
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.rows import Step, StepStatus
 from hookonce.receiver.desk.steps import StepDecision, decide_step, list_steps, list_stopped_steps
-from hookonce.receiver.ledger.steps import StepStatus
 
 _HANDLER = click.option("--handler", help="Whose step it is, where several handlers have one of that name.")
 _EVENT = click.argument("reference", metavar="EVENT", shell_complete=completion_types.EVENTS)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 import psycopg
@@ -17,11 +17,8 @@ from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.queries.tail import Tail
-
-if TYPE_CHECKING:
-    from hookonce.receiver.desk.events import Event
 
 _WIDTHS = (20, 12, 8)
 _RETRY_INTERVAL = 0.5  # seconds before the database is tried again
@@ -89,10 +86,10 @@ def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json
     return following
 
 
-def _print(rows: "Iterable[EventRow | Event]", *, as_json: bool) -> None:
+def _print(rows: "Iterable[Event]", *, as_json: bool) -> None:
     for row in rows:
         if as_json:
-            print_json(asdict(row) if isinstance(row, EventRow) else row.model_dump())
+            print_json(row.model_dump())
             continue
         when, source, status = (
             text.ljust(width)

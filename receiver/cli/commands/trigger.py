@@ -74,10 +74,10 @@ class Answer:
 @click.argument("source", required=False, shell_complete=completion_types.SOURCES)
 @click.argument("kind", metavar="[TYPE]", required=False, shell_complete=completion_types.SAMPLE_TYPES)
 @click.option(
-    "--times", default=1, show_default=True, type=click.IntRange(1), help="Send the same event so often."
+    "--times", default=1, show_default=True, type=click.IntRange(1), help="Deliver the event N times."
 )
 @click.option(
-    "--count", default=1, show_default=True, type=click.IntRange(1), help="Send so many events, each another."
+    "--count", default=1, show_default=True, type=click.IntRange(1), help="Number of events to send."
 )
 @click.option("--forge", is_flag=True, help="Sign with a wrong secret: should be rejected.")
 @click.option("--stale", is_flag=True, help="Sign with a time two hours ago: should be rejected.")

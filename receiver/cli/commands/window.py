@@ -9,7 +9,7 @@ from hookonce.receiver.desk.maintenance import forget_window
 
 @click.group()
 def window() -> None:
-    """Look after the dedup window."""
+    """Clear the dedup window in Redis."""
 
 
 @window.command()
@@ -23,6 +23,6 @@ def forget() -> None:
     with desk() as here:
         count = here.ask(forget_window).forgotten
     if count is None:
-        tell("nothing of before is believed any more; Redis does not answer, so there it runs out by itself")
+        tell("the window is reset; Redis is unreachable, and its entries expire on their own")
         return
     tell(f"forgot {count} event ids")

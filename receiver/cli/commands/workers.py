@@ -1,4 +1,4 @@
-"""`hookonce workers`: the workers that run many at once, and what holds others up."""
+"""`hookonce workers`: the workers, and what each is running."""
 
 from hookonce.receiver.cli.action_command import facts_of
 from hookonce.receiver.desk.stats import list_workers

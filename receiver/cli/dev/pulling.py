@@ -138,7 +138,8 @@ class Pulling:
         source = self._running.settings.sources.get(event.source)
         if source is None or source.provider.name != event.provider or event.is_element:
             return
-        stored = Delivery("POST", event.url, event.headers, b64decode(event.body_b64 or "", validate=True))
+        body = b64decode(event.body_b64 or "", validate=True)
+        stored = Delivery(source.provider.methods[0], event.url, event.headers, body)
         name, secret = EventName(event.event_id, event.type), next(iter(source.secrets), "")
         with suppress(NotSigned):
             signed = signed_anew(source.provider, secret, stored, name, datetime.now(UTC))

@@ -75,7 +75,7 @@ def _judge(status: int | None, said: dict[str, Any]) -> Finding:
         number = said["handlers"]
         return Finding("ok", "handlers", f"{number} import{'s' if number == 1 else ''}")
     if "handler_error" in said:
-        return Finding("fail", "handlers", f"{said['handler_error']}; `hookonce worker` does not start so")
+        return Finding("fail", "handlers", f"{said['handler_error']}; `hookonce worker` will not start")
     if "config_error" in said:  # a secret of the worker's, say, that need not be here
         return Finding("warn", "handlers", f"a worker would not start here: {said['config_error']}")
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

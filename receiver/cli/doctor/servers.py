@@ -171,7 +171,7 @@ def _search_path(connection: psycopg.Connection, schema: str) -> Finding:
     warning = rights.search_path(connection, schema)
     if warning:
         return Finding("warn", "search path", warning)
-    return Finding("ok", "search path", "leads handlers past the ledger's tables")
+    return Finding("ok", "search path", "handlers cannot hit the ledger's tables by accident")
 
 
 def _rights(connection: psycopg.Connection) -> Finding:
@@ -196,7 +196,7 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
     """Look at what is due, and at what waits for a breaker, which is parked and so never due."""
     stopped = [each for each in breakers.breakers(connection) if each.is_open]
     yield from map(_stopped, stopped)
-    yield from (_paused(each) for each in pauses.paused(connection) if not each.is_of_breaker)
+    yield from (_paused(each) for each in pauses.paused(connection) if each.by == "person")
     age = timedelta(seconds=backlog.oldest_due(connection))
     if age > MAX_BACKLOG_AGE:
         yield Finding(
@@ -205,7 +205,7 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
     elif stopped:
         yield Finding("ok", "backlog", "nothing else has been due for long")
     else:
-        yield Finding("ok", "backlog", "nothing has been due for long")
+        yield Finding("ok", "backlog", "no backlog")
 
 
 def _waits(connection: psycopg.Connection) -> Finding:

@@ -86,13 +86,13 @@ def toml(sources: Iterable[NewSource]) -> str:
     return "\n".join([_HEAD, *(source.table for source in sources)])
 
 
-def handlers(sources: Iterable[NewSource]) -> str:
-    """Return handlers.py, with a handler for the usual event of each source."""
+def handlers(sources: Iterable[NewSource], *, has_head: bool = False) -> str:
+    """Return handlers.py, with a handler for the usual event of each source; or what to append where it `has_head`."""
     made = []
     for source in sources:
         name = re.sub(r"\W+", "_", f"{source.name} {source.type}".lower()).strip("_")
         made.append(_HANDLER.format(place=source.name, kind=source.type, name=name))
-    return _HANDLERS + "".join(made)
+    return ("" if has_head else _HANDLERS) + "".join(made)
 
 
 def dotenv(sources: Iterable[NewSource]) -> str:

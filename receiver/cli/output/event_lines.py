@@ -12,16 +12,17 @@ from hookonce.receiver.cli.output.times import ago
 
 if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
     from hookonce.receiver.desk.events import ListedEvent
-    from hookonce.receiver.ledger.queries.events import EventRow
+    from hookonce.receiver.ledger.queries.events import Event
 
 _LEAST = {"source": 6, "type": 12}
 """Characters that are left of what is cut."""
+_LONGEST_ID = 76
 _GAP = "  "
 _HEADS = ("ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "EVENT ID")
 
 
 def lines(
-    events: "Sequence[EventRow | ListedEvent]",
+    events: "Sequence[Event | ListedEvent]",
     notes: Mapping[int, Sequence[str]],
     width: int,
     now: datetime,
@@ -34,7 +35,7 @@ def lines(
             ago(event.received_at, now),
             clean(event.source),
             clean(event.type),
-            clean(event.event_id) + (f" ×{event.deliveries}" if event.deliveries > 1 else ""),  # noqa: RUF001
+            _id(event.event_id) + (f" ×{event.deliveries}" if event.deliveries > 1 else ""),  # noqa: RUF001
         )
         for event in events
     ]
@@ -50,6 +51,12 @@ def lines(
             yield indent + row[5]
         for note in notes.get(event.id, ()):
             yield paint(event.status, _shortened(indent + clean(note), width))
+
+
+def _id(text: str) -> str:
+    """Return an id that can be copied, in a line; the middle of one that is longer than a line is left out."""
+    shown = clean(text)
+    return shown if len(shown) <= _LONGEST_ID else f"{shown[:20]}…{shown[-12:]}"
 
 
 def _fit(widths: list[int], width: int) -> bool:

@@ -1,4 +1,4 @@
-"""One event as `hookonce events show` tells it: what it is, what became of it, and last why it failed."""
+"""One event on a terminal: what it is, why it failed with the code there, and then all else that is known."""
 
 import json
 import shutil
@@ -14,17 +14,24 @@ from hookonce.receiver.cli.output.event_lines import cut
 from hookonce.receiver.cli.output.printing import fitted
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
-from hookonce.receiver.desk.events import AttemptLog, Failure, FullEvent, OtherBody, Run, Step
+from hookonce.receiver.cli.output.words import counted
+from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody
+from hookonce.receiver.desk.rows import AttemptLog, Run, Step, StepStatus
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.steps import StepStatus
 
+_MAX_CAUSES = 3
+"""Runs of which the error is shown first."""
+_UNFOLDED = 3
+"""Failed attempts that are listed one by one, the latest."""
 _MAX_SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
 
 
 def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterator[str]:
     """Yield the page, safe for a terminal: with the delivery if its `body` is given, and last why it failed."""
+    yield from _head(found)
+    yield from _causes(found)
     yield from _facts(found, now)
     yield from _conflicts(found.conflicts, now)
     yield from _delivery(found, body)
@@ -34,7 +41,7 @@ def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterato
     yield from _failures(found.failures, now)
 
 
-def _facts(event: FullEvent, now: datetime) -> Iterator[str]:
+def _head(event: FullEvent) -> Iterator[str]:
     yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event)}")
     yield _fact(
         "source",
@@ -42,6 +49,26 @@ def _facts(event: FullEvent, now: datetime) -> Iterator[str]:
     )
     yield _fact("type", clean(event.type))
     yield _fact("event id", clean(event.event_id))
+
+
+def _causes(found: FullEvent) -> Iterator[str]:
+    """Yield the newest error of each run that has not succeeded, and the code where it was raised."""
+    newest = {failure.handler: failure for failure in found.failures}
+    for run in found.runs:
+        if run.status == RunStatus.DONE:
+            newest.pop(run.handler, None)
+    for handler, failure in list(newest.items())[:_MAX_CAUSES]:
+        if handler:
+            said = f"{clean(handler)}: {_first_line(failure.error)}"
+            yield "\n" + cut(said, shutil.get_terminal_size().columns, fg="red", bold=True)
+        else:
+            yield "\n" + fitted(click.style(clean(failure.error), fg="red"))
+        yield from tracebacks.place(failure.frames)
+    if newest:
+        yield ""
+
+
+def _facts(event: FullEvent, now: datetime) -> Iterator[str]:
     yield _fact(
         "received", f"{_when(event.received_at, now)}, {_times(event.deliveries, 'delivery', 'deliveries')}"
     )
@@ -100,15 +127,14 @@ def _steps(steps: Sequence[Step], now: datetime) -> Iterator[str]:
 
 def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
     """Yield the failed attempts and the tracebacks, each once: most attempts of a run fail alike."""
-    for failure in failures:
-        if not failure.handler:
-            yield "\n" + _heading("why no handler gets it")
-            yield f"  {click.style(clean(failure.error), fg='red')}"
     failures = [each for each in failures if each.handler]
     if not failures:
         return
     yield "\n" + _heading("failed attempts")
-    for failure in failures:
+    if earlier := failures[:-_UNFOLDED]:
+        errors = len({_first_line(each.error) for each in earlier})
+        yield f"  {counted(len(earlier), 'earlier attempt')}, {counted(errors, 'error')}; --json lists them"
+    for failure in failures[-_UNFOLDED:]:
         said = f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
         yield cut(said, shutil.get_terminal_size().columns)
     shown: dict[tuple[str, ...], Failure] = {}

@@ -60,13 +60,16 @@ def exits() -> Iterator[None]:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(Exit.INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else error.message)
+        sys.exit(Exit.OK)
     except click.ClickException as error:
         _tell(_of_click(error))
         sys.exit(error.exit_code)
     except OSError as error:
         if error.filename is not None:
             where = click.format_filename(error.filename)
-            text = f"{where}: {error.strerror}; name another place, or see to who may write there"
+            text = f"{where}: {error.strerror}; name another file, or check the directory's permissions"
         elif error.errno in _DISK_FULL:
             _discard_output()
             text = f"the output can't be written: {error.strerror}; make room, or write it elsewhere"

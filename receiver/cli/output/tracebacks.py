@@ -24,6 +24,14 @@ def lines(frames: Traceback | None, unreadable: str | None) -> list[str]:
     return [clean(unreadable)] if unreadable else []
 
 
+def place(frames: Traceback | None) -> Iterator[str]:
+    """Yield the innermost frame in the user's code, of the error that ended an attempt or of one that led to it."""
+    raised = reversed(frames.errors) if frames else ()
+    own = (frame for each in raised for frame in reversed(each.frames) if frame.is_users)
+    if found := next(own, None):
+        yield from _own(found)
+
+
 def _error(raised: Raised) -> Iterator[str]:
     if raised.older:
         yield click.style(f"  {raised.older} older frames are left out", dim=True)

@@ -1,9 +1,9 @@
 """Numbers with their nouns: `1 failure`, `5 failures`."""
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number of something."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def events_that_wait(number: int, oldest: float | None) -> str:

@@ -18,11 +18,11 @@ from hookonce.receiver.desk.replays import (
     BulkPath,
     BulkReplay,
     BulkStepRequest,
-    ReplayResultModel,
     get_bulk_replay,
     step_bulk_replay,
     stop_bulk_replay,
 )
+from hookonce.receiver.desk.rows import ReplayResult
 
 _IDLE_TIMEOUT: Final = 10.0
 """Seconds without a change after which nobody waits any longer."""
@@ -37,9 +37,7 @@ class BulkRun:
         self._rate = rate
         self._interval = 2.0 if at() else 0.3  # seconds between two requests that change nothing
 
-    def run(
-        self, here: Asks, taken: Callable[[Sequence[ReplayResultModel]], None], *, wait: bool | None
-    ) -> None:
+    def run(self, here: Asks, taken: Callable[[Sequence[ReplayResult]], None], *, wait: bool | None) -> None:
         """Take all steps, then follow what became of the events: to the end, or (None) for as long as it moves."""
         with _bar() as bar:
             task = bar.add_task("", total=self.bulk.matched)
@@ -68,7 +66,7 @@ class BulkRun:
         words += [f"left alone {bulk.left_alone}"] if bulk.left_alone else []
         return ", ".join(words)
 
-    def _step(self, here: Asks) -> Sequence[ReplayResultModel]:
+    def _step(self, here: Asks) -> Sequence[ReplayResult]:
         before = self.bulk.last_event
         asked = BulkStepRequest(rate=self._rate)
         step = here.ask(step_bulk_replay, which=self._which, asked=asked)

@@ -11,13 +11,13 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
-from hookonce.receiver.desk.events import Event, EventPath, get_event
+from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.models import PAGE_SIZE
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
-from hookonce.receiver.ledger.replay.events import ReplayOutcome
+from hookonce.receiver.desk.rows import Event, ReplayOutcome
 
 
 class How(NamedTuple):
@@ -52,7 +52,7 @@ def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
 
 
 def replay(here: Asks, references: Sequence[str], how: How) -> None:
-    """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce exits` says."""
+    """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce help exits` lists."""
     report = ReplayReport(as_json=how.as_json)
     unknown: list[str] = []
     if how.seen and len(references) > 1:

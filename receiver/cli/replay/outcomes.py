@@ -8,8 +8,7 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.desk.replays import DoneRunModel, ReplayResultModel
-from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
+from hookonce.receiver.desk.rows import GOOD, DoneRun, ReplayOutcome, ReplayResult
 
 _MAX_LINES = 20
 """Outcomes printed one by one; more are counted."""
@@ -37,18 +36,18 @@ class ReplayReport:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._first: list[ReplayResultModel] = []
+        self._first: list[ReplayResult] = []
         self._fates: Counter[ReplayOutcome] = Counter()
         self.is_whole = True
 
-    def take(self, outcomes: Sequence[ReplayResultModel]) -> None:
+    def take(self, outcomes: Sequence[ReplayResult]) -> None:
         """Take the next outcomes."""
         for outcome in outcomes:
             if self._as_json:
                 print_json(outcome.model_dump())
             if len(self._first) <= _MAX_LINES:
                 self._first.append(outcome)
-            self._fates[outcome.became] += 1
+            self._fates[outcome.fate] += 1
             self.is_whole = self.is_whole and outcome.is_whole
 
     def finish(self) -> None:
@@ -72,28 +71,28 @@ class ReplayReport:
         return Exit.PARTIAL if self.is_any(GOOD | _LEFT_ALONE) else Exit.FAILURE
 
 
-def _line(outcome: ReplayResultModel) -> str:
-    line = f"event {outcome.id} {_DESCRIPTIONS[outcome.became]}"
+def _line(outcome: ReplayResult) -> str:
+    line = f"event {outcome.id} {_DESCRIPTIONS[outcome.fate]}"
     if outcome.is_command:
         line = line.replace("event", "the command of a client, event", 1)
-    if outcome.became is ReplayOutcome.DONE:
+    if outcome.fate is ReplayOutcome.DONE:
         again = f"hookonce replay {outcome.id} --again --seen {outcome.view}"
         return f"{line}: {_told(outcome.done)}; to run it once more: {again}"
     if outcome.handlers:
         line += f": {clean(', '.join(outcome.handlers))}"
     if outcome.forgotten:
         line += f"; repeated: {clean(', '.join(outcome.forgotten))}"
-    if outcome.left and outcome.became is not ReplayOutcome.RUNNING:
+    if outcome.left and outcome.fate is not ReplayOutcome.RUNNING:
         line += f"; running and left alone: {clean(', '.join(outcome.left))}"
     if outcome.skipped_by:
         line += f"; older than what was done, so it will be skipped by {clean(', '.join(outcome.skipped_by))}"
     kept = [run for run in outcome.done if run.handler not in outcome.handlers]
-    if kept and outcome.became is ReplayOutcome.REPLAYED:
+    if kept and outcome.fate is ReplayOutcome.REPLAYED:
         line += f"; done and left alone: {_told(kept)}"
     return line
 
 
-def _told(runs: Sequence[DoneRunModel]) -> str:
+def _told(runs: Sequence[DoneRun]) -> str:
     """Tell which handlers have succeeded, and when."""
     now = datetime.now(UTC)
     return ", ".join(f"{clean(run.handler)} ({ago(run.ended_at, now)})" for run in runs)

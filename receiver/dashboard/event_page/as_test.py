@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.samples import files
 
 MAX_VALUES = 30
@@ -16,7 +16,7 @@ _STEP = re.compile(r"[^.=\[\]]+")
 _UNIX_TIMES = range(1_000_000_000, 4_000_000_000)
 
 
-def as_test(event: EventRow, body: bytes) -> str | None:
+def as_test(event: Event, body: bytes) -> str | None:
     """Write a test for `hookonce.testing`; None where there is no sample of this type, or the body is not JSON.
 
     Ids and times that the sample makes anew each time stay as it makes them.

@@ -6,8 +6,7 @@ from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, is_fragment
 from hookonce.receiver.dashboard.event_form import read_event_form
-from hookonce.receiver.desk.body_diff import MAX_CHANGES
-from hookonce.receiver.desk.diffs import diff_event
+from hookonce.receiver.desk.diffs import MAX_CHANGES, diff_event
 from hookonce.receiver.desk.events import EventPath
 
 

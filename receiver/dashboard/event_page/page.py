@@ -17,6 +17,7 @@ from hookonce.receiver.dashboard.event_page.waterfall import waterfall
 from hookonce.receiver.desk import content, replays
 from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
 from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
 from hookonce.receiver.desk.filters import allowed
 from hookonce.receiver.desk.refusals import Conflict
@@ -46,10 +47,11 @@ NOTICES: Mapping[str, tuple[str, str]] = {
         "Its provider module still can't read it. The error below says why.",
     ),
     ReplayOutcome.READ: ("good", "It was read: its result names the events that it holds."),
+    "discarded": ("good", "Discarded: it is not run, unless you replay it."),
     "decided": ("good", "Saved. Replay the event, and its handler continues after the step."),
     ReplayOutcome.CHANGED: (
         "warn",
-        "It has changed since you opened it, so it was not replayed. Its current state is shown here.",
+        "It has changed since you opened it, so it was left alone. Its current state is shown here.",
     ),
 }
 
@@ -114,7 +116,16 @@ def replay(number: int) -> Response:
         return make_response(render_template("admin/again.html", **asking))
     if not outcomes:
         abort(404, _GONE.format(number))
-    back = urlencode(view | {"said": outcomes[0].became})
+    back = urlencode(view | {"said": outcomes[0].fate})
+    return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
+
+
+@admin.post("/events/<int:number>/discard")
+def discard(number: int) -> Response:
+    """Discard an event; one that is running, or has ended otherwise, is left as it is."""
+    found = ask(discard_events, asked=DiscardRequest(events=[str(number)]))
+    view = read_event_form(request.form, datetime.now(UTC)).typed
+    back = urlencode(view | {"said": "discarded" if found.discarded else ReplayOutcome.CHANGED})
     return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 
 

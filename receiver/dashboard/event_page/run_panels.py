@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.traceback_frames import Frame, Raised
@@ -115,7 +115,7 @@ class Attempt:
 class Panel:
     """One run, with its failed attempts of all cycles and what its attempts logged, the newest first."""
 
-    run: RunRow
+    run: Run
     failures: Sequence[Failure]
     logs: Sequence[Logged]
 

@@ -34,7 +34,7 @@ def send_again(number: int) -> Response:
         audit_log.note(
             here.connection, here.who, "send again", f"event {number}", {"to": url.partition("?")[0]}
         )
-    delivery = Delivery("POST", url, found.body.headers, found.body.body)
+    delivery = Delivery(source.provider.methods[0], url, found.body.headers, found.body.body)
     try:
         name = EventName(found.event.event_id, found.event.type)
         answer = forward(source, delivery, name, datetime.now(UTC), is_element=found.body.is_element)

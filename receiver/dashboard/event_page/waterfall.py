@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hookonce.receiver.ledger.queries.event_details import Detail, RunRow
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.steps import StepRow, StepStatus
+from hookonce.receiver.ledger.steps import Step, StepStatus
 
 MAX_ROWS = 60
 """Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
@@ -196,7 +196,7 @@ def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> I
         before, before_cycle = end, cycle
 
 
-def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) -> Iterator[Row]:
+def _attempts(found: Detail, handler: str, run: Run | None, now: datetime) -> Iterator[Row]:
     for failure in found.failures:
         if failure["handler"] == handler:
             yield _failed(failure, run)
@@ -222,7 +222,7 @@ def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) ->
         yield row
 
 
-def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
+def _failed(failure: Mapping[str, Any], run: Run | None) -> Row:
     number = (failure["cycle"], failure["attempt"])
     is_last = run is not None and number == (run.cycle, run.attempts)
     started = failure["started_at"] or (run.started_at if is_last and run and run.finished_at else None)
@@ -238,7 +238,7 @@ def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
     )
 
 
-def _step(step: StepRow, attempt: Row, now: datetime) -> Row:
+def _step(step: Step, attempt: Row, now: datetime) -> Row:
     ended = step.finished_at or (now if step.status == StepStatus.RUNNING else None)
     state = {StepStatus.DONE: RunStatus.DONE, StepStatus.RUNNING: RunStatus.RUNNING}.get(
         StepStatus(step.status), "failed"

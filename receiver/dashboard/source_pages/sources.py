@@ -92,7 +92,7 @@ def secrets_of(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Se
 
 
 def url_of(source: Source) -> str:
-    """Return what is to be pasted at the sender's; a secret that belongs into it is not shown."""
+    """Return what is to be pasted at the sender's; a secret that belongs in it is not shown."""
     base = "" if source.url or source.public_url else request.host_url.rstrip("/")
     needs_secret = source.provider.unauthenticated and not source.unauthenticated and not source.url
     return base + source.shown_url + ("/<secret>" if needs_secret else "")

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.receiver.intake.explain.checks import Case, Check, age, checks, refused, secret_number
+from hookonce.receiver.intake.explain.checks import Case, Check, age, checks, secret_number
 
 _SIGNATURE: Final = re.compile(r"sign|hmac|digest")
 _ZONE_TOLERANCE: Final = timedelta(minutes=15)
@@ -36,21 +36,30 @@ def explain(case: Case) -> Explanation:
     looked = checks(case)
     if not case.is_whole:
         return Explanation(None, "only the beginning of the body was kept", None, looked, *_partial(looked))
-    refusal = case.refusal() or _unreadable(case)
+    refusal = case.refusal()
     if refusal is None:
-        return Explanation(None, "genuine", secret_number(case), looked, "", "")
+        return _genuine(case, looked)
     cause, advice = _CAUSES.get(refusal.reason, _other)(case, refusal)
     return Explanation(refusal.reason, refusal.detail, secret_number(case), looked, cause, advice)
 
 
-def _unreadable(case: Case) -> Rejected | None:
-    """Return why the events of a genuine delivery can't be read, or None."""
-    decode = case.provider.decode
+def _genuine(case: Case, looked: list[Check]) -> Explanation:
+    """Explain a genuine delivery; one that its adapter can't read is taken in as an event that is unreadable."""
+    slot = secret_number(case)
     try:
-        case.provider.events(decode(case.delivery, case.secrets) if decode else case.delivery)
+        read = case.verifier.authenticate(case.source, case.delivery, case.now)
     except Rejected as error:
-        return error
-    return None
+        return Explanation(error.reason, error.detail, slot, looked, *_other(case, error))
+    unreadable = next((event.unreadable for event in read.events if event.unreadable), None)
+    if unreadable is None:
+        return Explanation(None, "genuine", slot, looked, "", "")
+    cause = f"the provider module can't read it: {unreadable}"
+    return Explanation(
+        None, "genuine, and kept as one event of type unreadable", slot, looked, cause, _MODULE
+    )
+
+
+_MODULE: Final = "correct the provider module, then replay the event"
 
 
 def _partial(looked: list[Check]) -> tuple[str, str]:
@@ -155,9 +164,9 @@ def _urls(url: str) -> Iterator[tuple[str, str]]:
 
 def _other_source(case: Case) -> tuple[str, str] | None:
     """Find another source for which this very delivery is genuine."""
-    for name, (provider, secrets) in case.others.items():
-        refusal = refused(provider.verify, case.delivery, secrets, case.now)
-        proves = secrets and not provider.unauthenticated
+    for name, other in case.others.items():
+        refusal = case.refusal_of(other, case.delivery)
+        proves = other.secrets and not other.unauthenticated and not other.provider.unauthenticated
         if proves and (refusal is None or refusal.reason is Reason.STALE):
             return (
                 f"it is genuine for source '{name}'",

@@ -6,9 +6,9 @@ like is asked of the provider, which signs the same body with a secret made up f
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final
@@ -20,40 +20,61 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.signing.timestamps import TOLERANCE
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.intake.explain.header_shapes import form, time_in, words
-from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
+from hookonce.receiver.intake.verification import Verifier
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 
 _ID: Final = "evt_hookonce_explains"
 _TYPE: Final = "hookonce.explains"
 _IGNORED_HEADERS: Final = frozenset({"content-type", "content-length", "user-agent"})
+_LARGEST: Final = 1 << 30
 _MADE_UP_SECRET: Final = "a secret that is nobody's, of a fair length"  # noqa: S105  nobody's
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A delivery and what it is to be checked against, as of `now`.
+    """A delivery to a source and what it is to be checked against, as of `now`, as the receiver would verify it.
 
-    `others`: provider and secrets of other sources, by name, which the delivery may be meant for.
+    `others`: other sources by name, which the delivery may be meant for.
     `is_whole`: False where only the beginning of the body was kept, so that no signature can be checked.
-    `verify`: the provider's own, unless keys are fetched for it.
     """
 
-    provider: Provider
+    source: Source
     delivery: Delivery
-    secrets: Sequence[str] = field(repr=False)
     now: datetime
-    others: Mapping[str, tuple[Provider, Sequence[str]]] = field(default_factory=dict, repr=False)
+    others: Mapping[str, Source] = field(default_factory=dict, repr=False)
     is_whole: bool = True
-    verify: Callable[[Delivery, Sequence[str], datetime], None] | None = None
+    verifier: Verifier = field(default_factory=lambda: Verifier(_LARGEST))
+
+    @property
+    def provider(self) -> Provider:
+        """The source's."""
+        return self.source.provider
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """The source's."""
+        return self.source.secrets
 
     def refusal(
         self, delivery: Delivery | None = None, secrets: Sequence[str] | None = None
     ) -> Rejected | None:
         """Verify, this delivery unless another is given; None where it is genuine."""
-        verify = self.verify or self.provider.verify
-        return refused(
-            verify, delivery or self.delivery, self.secrets if secrets is None else secrets, self.now
-        )
+        source = self.source if secrets is None else replace(self.source, secrets=tuple(secrets))
+        return self.refusal_of(source, delivery or self.delivery)
+
+    def refusal_of(self, source: Source, delivery: Delivery) -> Rejected | None:
+        """Verify a delivery to a source; None where it is genuine."""
+        try:
+            self.verifier.verify(source, delivery, self.now)
+        except Rejected as error:
+            return error
+        except (KeyNeeded, KeyUnavailable):
+            return Rejected(
+                Reason.BAD_SIGNATURE, "a key of the sender's would have to be fetched, and can't be had"
+            )
+        return None
 
     def signs(self, delivery: Delivery | None = None, secrets: Sequence[str] | None = None) -> bool:
         """Whether the signature is right, however old it is: providers look at the time last."""
@@ -65,47 +86,19 @@ def case_of(
     source: Source, delivery: Delivery, now: datetime, sources: Mapping[str, Source], *, is_whole: bool = True
 ) -> Case:
     """Return a delivery to a source as a case, with the other `sources` that it may be meant for."""
-    keys = KeyFetcher()
-    return Case(
-        provider=source.provider,
-        delivery=delivery,
-        secrets=source.secrets,
-        now=now,
-        others={
-            name: (each.provider, each.secrets)
-            for name, each in sources.items()
-            if name != source.name and not each.provider.takes_keys
-        },
-        is_whole=is_whole,
-        verify=lambda delivery, secrets, now: keys.call_with_keys(
-            source, source.provider.verify, delivery, secrets, now
-        ),
-    )
+    others = {
+        name: each for name, each in sources.items() if name != source.name and not each.provider.takes_keys
+    }
+    return Case(source, delivery, now, others, is_whole)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at; `is_right` is None where it can't be told."""
+class Check(ResponseModel):
+    """One thing that was looked at; `is_right` is null where it can't be known."""
 
-    what: str
-    expected: str
+    what: Ours
+    expected: Ours
     found: str
     is_right: bool | None
-
-
-def refused(
-    verify: Callable[..., None], delivery: Delivery, secrets: Sequence[str], now: datetime
-) -> Rejected | None:
-    """Return why a delivery is refused, or None."""
-    try:
-        verify(delivery, secrets, now)
-    except Rejected as error:
-        return error
-    except (KeyNeeded, KeyUnavailable):
-        return Rejected(
-            Reason.BAD_SIGNATURE, "a key of the sender's would have to be fetched, and can't be had"
-        )
-    return None
 
 
 def checks(case: Case) -> list[Check]:
@@ -153,8 +146,8 @@ def _secrets(case: Case) -> Check:
             if case.provider.needs_secret
             else "a public key, or none: a set is fetched"
         )
-        return Check("keys", expected, f"{count} configured", is_right)
-    return Check("secrets", "at least one", f"{count} configured", is_right)
+        return Check(what="keys", expected=expected, found=f"{count} configured", is_right=is_right)
+    return Check(what="secrets", expected="at least one", found=f"{count} configured", is_right=is_right)
 
 
 def _headers(case: Case, model: Delivery | None) -> list[Check]:
@@ -169,12 +162,14 @@ def _header(case: Case, name: str, made: str) -> Check:
     is_secret = bool(case.secrets) and wrong_secret(case.secrets[0]) in made
     expected = "any" if is_free else "the secret" if is_secret else form(made, words(made))
     if value is None:
-        return Check(f"header {name}", expected, "missing", is_right=False)
+        return Check(what=f"header {name}", expected=expected, found="missing", is_right=False)
     if is_free or is_secret:
-        return Check(f"header {name}", expected, "there", is_right=True if is_free else None)
+        return Check(
+            what=f"header {name}", expected=expected, found="there", is_right=True if is_free else None
+        )
     found = form(value, words(made))
     is_right = found == expected or _parts(expected) <= _parts(found)
-    return Check(f"header {name}", expected, found, is_right)
+    return Check(what=f"header {name}", expected=expected, found=found, is_right=is_right)
 
 
 def _parts(shape: str) -> set[str]:
@@ -184,12 +179,19 @@ def _parts(shape: str) -> set[str]:
 
 def _time(case: Case, model: Delivery | None) -> list[Check]:
     del model
-    tolerance, old = case.provider.tolerance, age(case)
+    tolerance, old = case.source.tolerance or case.provider.tolerance, age(case)
     if tolerance is None or old is None:
         return []
     expected = f"within {format_duration(tolerance)} of {case.now.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
     found = f"{format_duration(abs(old))} {'old' if old > timedelta(0) else 'ahead'}"
-    return [Check("signed time", expected, found, is_right=-max(tolerance, TOLERANCE) <= old <= tolerance)]
+    return [
+        Check(
+            what="signed time",
+            expected=expected,
+            found=found,
+            is_right=-max(tolerance, TOLERANCE) <= old <= tolerance,
+        )
+    ]
 
 
 def _body(case: Case) -> list[Check]:
@@ -198,24 +200,31 @@ def _body(case: Case) -> list[Check]:
     length = headers.get("content-length", "")
     if length.isdecimal() and case.is_whole:
         length_check = Check(
-            "length of the body",
-            f"{length} bytes (content-length)",
-            f"{len(body)} bytes",
-            int(length) == len(body),
+            what="length of the body",
+            expected=f"{length} bytes (content-length)",
+            found=f"{len(body)} bytes",
+            is_right=int(length) == len(body),
         )
         found.append(length_check)
     encoding = headers.get("content-encoding", "identity")
     if encoding != "identity":
         found.append(
-            Check("content-encoding", "none", form(encoding, words("gzip br deflate")), is_right=False)
+            Check(
+                what="content-encoding",
+                expected="none",
+                found=form(encoding, words("gzip br deflate")),
+                is_right=False,
+            )
         )
     if case.is_whole and ("json" in headers.get("content-type", "") or body.lstrip()[:1] in {b"{", b"["}):
         try:
             json.loads(body.decode())
         except (ValueError, RecursionError) as error:
-            found.append(Check("body", "JSON", f"none: {type(error).__name__}", is_right=False))
+            found.append(
+                Check(what="body", expected="JSON", found=f"none: {type(error).__name__}", is_right=False)
+            )
         else:
-            found.append(Check("body", "JSON", f"JSON, {len(body)} bytes", is_right=True))
+            found.append(Check(what="body", expected="JSON", found=f"JSON, {len(body)} bytes", is_right=True))
     return found
 
 
@@ -223,11 +232,16 @@ def _signature(case: Case) -> Check:
     slot = secret_number(case)
     if slot:
         return Check(
-            "signature", "right under one of the secrets", f"right under secret {slot}", is_right=True
+            what="signature",
+            expected="right under one of the secrets",
+            found=f"right under secret {slot}",
+            is_right=True,
         )
     if case.signs():
-        return Check("signature", "right", "right", is_right=True)
-    return Check("signature", "right under one of the secrets", "right under none", is_right=False)
+        return Check(what="signature", expected="right", found="right", is_right=True)
+    return Check(
+        what="signature", expected="right under one of the secrets", found="right under none", is_right=False
+    )
 
 
 def secret_number(case: Case) -> int | None:

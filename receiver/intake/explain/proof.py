@@ -31,10 +31,10 @@ def proof(source: Source | None, received_at: datetime, body: Body | None) -> Pr
     """Check a stored delivery again; None where its source is not configured any more, or its body is gone."""
     if source is None or body is None or body.unreadable:
         return None
-    delivery = Delivery("POST", source.signed_url(body.url), body.headers, body.body)
+    delivery = Delivery(source.provider.methods[0], source.signed_url(body.url), body.headers, body.body)
     if body.sent is not None and not source.provider.verifies_text:
         delivery = replace(delivery, headers=body.headers | {HEADER: body.coding}, body=body.sent)
-    case = Case(source.provider, delivery, source.secrets, received_at)
+    case = Case(source, delivery, received_at)
     named = {
         check.what.removeprefix(_HEADER)
         for check in checks(case)

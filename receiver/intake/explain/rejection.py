@@ -23,6 +23,7 @@ from hookonce.receiver.ledger.decryption import unpack
 from hookonce.receiver.privacy.masking import MASK
 from hookonce.receiver.source import Source
 
+NOT_CHECKED = "the signature was not checked again: only the beginning of the body is kept"
 _MOST = 50
 """Deliveries in quarantine that are opened to find one."""
 
@@ -35,14 +36,15 @@ def explain_rejection(
     is_whole = delivery is not None or _is_whole(source, row)
     if delivery is None:
         url = source.url_of(f"/hooks/{source.name}", "")
-        delivery = Delivery("POST", url, row["headers"], row["body_prefix"])
+        delivery = Delivery(source.provider.methods[0], url, row["headers"], row["body_prefix"])
     if source.provider.verifies_text:
         with suppress(Rejected):  # the checks show its coding
             delivery = decoded(delivery, settings.max_body)
     case = case_of(source, delivery, row["rejected_at"], settings.sources, is_whole=is_whole)
     found = explain(case)
     if not is_whole:
-        return replace(found, reason=Reason(row["reason"]), detail=row["detail"])
+        detail = f"{row['detail']}; {NOT_CHECKED}"
+        return replace(found, reason=Reason(row["reason"]), detail=detail)
     if found.reason is None:
         cause = "it is genuine with the secrets that are configured now"
         return replace(

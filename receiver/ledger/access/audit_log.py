@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import psycopg
 from psycopg.rows import class_row
 
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
-@dataclass(frozen=True, slots=True)
-class Change:
+
+class Change(ResponseModel):
     """One thing somebody did, and to what."""
 
-    id: int
+    id: Identifier
     at: datetime
-    who: str
-    action: str
+    who: Ours
+    action: Ours
     subject: str
     detail: Any
 

@@ -56,7 +56,7 @@ RIGHTS: Mapping[str, Rights] = {
     "handed_secrets": Rights("rawd", "r", "rawd"),
     "secret_use": Rights("raw", "r", "raw"),
     # What is to be done
-    "queue": Rights("ra", "rawd", "ral"),
+    "queue": Rights("ra", "rawd", "radl"),
     "claims": Rights("r", "rawd", "r"),
     "marks": Rights("", "rad", "rd"),
     "limits": Rights("r", "rawd", "r"),

@@ -52,12 +52,15 @@ WHERE id = (SELECT l.id FROM hookonce.run_logs l
                   AND l.handler = (SELECT o.handler FROM hookonce.run_logs o WHERE o.id = t.other)
             ORDER BY l.id DESC LIMIT 1)
 """
+OF_HANDLER = "event = ANY(%(events)s) AND (%(handler)s::text IS NULL OR handler = %(handler)s)"
+"""Keeps rows of these events, and of one handler if it is given."""
 DISCARD = f"""
 WITH buried AS (
     UPDATE hookonce.runs SET status = '{RunStatus.DISCARDED}', issue = NULL
-    WHERE event = ANY(%s) AND status = '{RunStatus.DEAD}' AND is_last RETURNING event
+    WHERE {OF_HANDLER} AND status = '{RunStatus.DEAD}' AND is_last RETURNING event, handler
+), changed AS ({event_counts.changed("buried", "event")}
 )
-{event_counts.changed("buried", "event")}
+SELECT event, handler FROM buried ORDER BY event, handler
 """  # noqa: S608  constants
 """Makes dead runs of events discarded ones, which are counted and listed as such from then on."""
 _ERASE = (
@@ -69,7 +72,6 @@ _ERASE = (
     "UPDATE hookonce.runs SET result = NULL, sealed_result = NULL, key_id = NULL WHERE event = ANY(%s)",
     "DELETE FROM hookonce.entities WHERE event = ANY(%s)",
     "UPDATE hookonce.steps SET result = NULL, note = NULL, key_id = NULL WHERE event = ANY(%s)",
-    DISCARD,
 )
 
 # An event that was erased holds nothing but what came under its id since.
@@ -171,6 +173,7 @@ def erase(
         _erase_lines_of_batches(connection, ended, keyring)
         for statement in _ERASE:
             connection.execute(statement.encode(), [ended])
+        connection.execute(DISCARD.encode(), {"events": ended, "handler": None})
         audit_log.note_all(connection, who, [Note("erase", f"event {number}", {}) for number in ended])
     return Erased(ended, still_open)
 

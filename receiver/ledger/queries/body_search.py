@@ -15,7 +15,7 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow, came_at
+from hookonce.receiver.ledger.queries.events import COLUMNS, Event, came_at
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.queries.needles import Needle
 
@@ -43,8 +43,7 @@ WHERE event = ANY(%(ids)s) AND received_at >= %(first)s AND received_at <= %(las
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate(EventRow):
+class _Candidate(Event):
     fingerprint: bytes = b""
 
 
@@ -55,7 +54,7 @@ class Found:
     `looked_into` bodies, of which `sealed` had to be opened; `closed` could not be, `large` ones were left out.
     """
 
-    rows: list[EventRow] = field(default_factory=list)
+    rows: list[Event] = field(default_factory=list)
     rest: int | None = None
     back_to: datetime | None = None
     looked_into: int = 0

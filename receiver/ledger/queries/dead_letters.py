@@ -30,7 +30,7 @@ FROM newest n
      LEFT JOIN LATERAL (SELECT event, handler, finished_at, issue FROM hookonce.runs
                         WHERE event = n.id AND status = '{RunStatus.DEAD}' AND is_last AND handler <> ''
                         OFFSET 0) AS r ON true
-     LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = r.event AND handler = r.handler
+     LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = n.id AND handler = coalesce(r.handler, '')
                         ORDER BY id DESC LIMIT 1) AS f ON true
 ORDER BY n.id DESC, r.handler
 """  # noqa: S608  constants
@@ -38,7 +38,7 @@ ORDER BY n.id DESC, r.handler
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A dead run, and the beginning of its latest error; or, without a handler, an event nobody could read."""
+    """A dead run, and the beginning of its latest error; or, without a handler, why an event could not be read."""
 
     event: int
     source: str

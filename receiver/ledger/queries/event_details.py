@@ -3,13 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
 from psycopg.rows import class_row, dict_row
+from pydantic import BeforeValidator, Field, computed_field
 
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger import steps
+from hookonce.receiver.ledger import reasons, steps
 from hookonce.receiver.ledger.decryption import (
     Body,
     StoredBody,
@@ -17,43 +18,40 @@ from hookonce.receiver.ledger.decryption import (
     decrypt_conflict,
     decrypt_failure,
 )
-from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
+from hookonce.receiver.ledger.queries.events import COLUMNS, Event
 from hookonce.receiver.ledger.reasons import PARKED_RUN, WAITS_FOR, WaitsFor
 from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_log, shallow
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.steps import Step
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
+class Run(ResponseModel):
+    """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
 
-    `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
-    handler failed too often and is tried with another event (breaker), or is paused; its process died and it is run by
-    itself (suspect); it is to be run with others of its batch; it failed and is tried again later (backoff), or asked
-    for that itself (delay). A `result` nested deeper than most writers of JSON go is its
-    text; `unreadable` says why it can't be opened here.
-    """
-
-    handler: str
-    status: str
+    handler: Ours
+    status: Ours
     attempts: int
     cycle: int
     due_at: datetime | None
     lease_until: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    result: Any
+    result: Annotated[Any, BeforeValidator(shallow)]
     error: str | None
-    parked: str | None = None
-    waits_for: WaitsFor | None = None
-    unreadable: str | None = None
+    parked: Ours | None = Field(
+        default=None, description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
+    )
+    waits_for: WaitsFor | None = Field(
+        default=None,
+        description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that, "
+        "`suspect` if its process died and it is run by itself, `batch` if others of its batch are to come along",
+    )
+    unreadable: Ours | None = Field(
+        default=None, description="why the result can't be decrypted here; it is then null"
+    )
 
-    def __post_init__(self) -> None:
-        if self.waits_for is not None:
-            object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
-        object.__setattr__(self, "result", shallow(self.result))
-
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def is_skipped(self) -> bool:
         """Whether its handler was not called, since it had done a newer version of the entity."""
@@ -64,13 +62,13 @@ class RunRow:
 class Detail:
     """Everything the ledger knows of an event; `body` is None once it is gone, and `why_no_body` says why."""
 
-    event: EventRow
+    event: Event
     body: Body | None
-    runs: list[RunRow]
+    runs: list[Run]
     failures: list[dict[str, Any]]
     conflicts: list[dict[str, Any]]
     repeats: list[int]
-    steps: list[StepRow]
+    steps: list[Step]
     logs: list[AttemptLog]
     why_no_body: str = ""
     unread_logs: Collection[tuple[str, int, int]] = ()
@@ -153,10 +151,10 @@ WHERE event = %s ORDER BY id
 _REPEATS = "SELECT id FROM hookonce.events WHERE repeat_of = %s ORDER BY id LIMIT 100"
 
 
-def _row_as_of_now(connection: psycopg.Connection, event: int) -> EventRow | None:
+def _row_as_of_now(connection: psycopg.Connection, event: int) -> Event | None:
     """Return an event's row; what else its transaction reads is as of the same moment."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+    with connection.cursor(row_factory=class_row(Event)) as cursor:
         return cursor.execute(_EVENT, [event]).fetchone()
 
 
@@ -209,7 +207,7 @@ def _logs(
 ) -> list[AttemptLog]:
     """Open what was logged, the oldest first; the lines of a batch are read where its first event has them."""
     logs = {
-        row["id"]: AttemptLog(row["handler"], row["cycle"], row["attempt"], ())
+        row["id"]: AttemptLog(handler=row["handler"], cycle=row["cycle"], attempt=row["attempt"])
         if row["lines"] is None
         else opened_log(keyring, event, row)
         for row in reversed(rows)
@@ -220,14 +218,15 @@ def _logs(
         others = cursor.execute(_LOGS_OF_BATCHES, [[*firsts.values()], [*firsts]]).fetchall()
         found = {row["other"]: opened_log(keyring, firsts[row["other"]], row) for row in others}
     for number, first in firsts.items():
-        kept = found.get(number) or AttemptLog("", 0, 0, (), unreadable=f"they went with event {first}")
-        logs[number] = logs[number]._replace(
-            lines=kept.lines, left_out=kept.left_out, unreadable=kept.unreadable
-        )
+        if kept := found.get(number):
+            said = {"lines": kept.lines, "left_out": kept.left_out, "unreadable": kept.unreadable}
+        else:
+            said = {"unreadable": f"they went with event {first}"}
+        logs[number] = logs[number].model_copy(update=said)
     return [*logs.values()]
 
 
-def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:
+def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> Run:
     sealed, key = row.pop("sealed_result"), row.pop("key_id")
     result, unreadable = opened(keyring, (event, row["handler"]), row.pop("result"), sealed, key)
-    return RunRow(**row, result=result, unreadable=unreadable)
+    return Run(**row, result=result, unreadable=unreadable)

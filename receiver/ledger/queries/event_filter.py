@@ -53,9 +53,9 @@ class Filter:
         is_pattern = self.type is not None and "*" in self.type
         return {name: getattr(self, name) for name in FIELDS} | {
             "type": None if is_pattern else self.type,
-            "type_like": _like(self.type) if self.type is not None and is_pattern else None,
+            "type_like": like(self.type) if self.type is not None and is_pattern else None,
             "event_id_end": None if self.event_id is None else self.event_id + _LAST,
-            "error_like": None if self.error is None else _like(self.error),
+            "error_like": None if self.error is None else like(self.error),
         }
 
 
@@ -208,7 +208,8 @@ def _place(wanted: Filter) -> _Place | None:
     return None if is_narrow and wanted.status == EventStatus.DONE else _PLACES.get(wanted.status)
 
 
-def _like(pattern: str) -> str:
+def like(pattern: str) -> str:
+    """Return a text for LIKE, in which `*` stands for any text."""
     for special in ("\\", "%", "_"):
         pattern = pattern.replace(special, "\\" + special)
     return pattern.replace("*", "%")

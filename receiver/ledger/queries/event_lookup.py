@@ -4,8 +4,9 @@ import re
 
 import psycopg
 
-from hookonce.receiver.ledger.queries.event_filter import SOURCES, Filter
+from hookonce.receiver.ledger.queries.event_filter import SOURCES, Filter, like
 from hookonce.receiver.ledger.queries.events import events
+from hookonce.receiver.ledger.states import RunStatus
 
 _LONGEST_NUMBER = 18
 """Digits that fit a bigint, whatever they are."""
@@ -18,6 +19,14 @@ _BY_KEY = "SELECT id FROM hookonce.events WHERE source = %s AND event_id = %s"
 _BY_EVENT_ID = (
     f"SELECT id FROM hookonce.events WHERE event_id = %s AND source = ANY(ARRAY({SOURCES})) LIMIT 2"  # noqa: S608
 )
+
+
+_UNREADABLE = f"""
+SELECT r.event FROM hookonce.runs r JOIN hookonce.failures f ON f.event = r.event AND f.handler = ''
+WHERE r.status = '{RunStatus.DEAD}' AND r.is_last AND r.handler = '' AND f.error LIKE '%%; its id reads ' || %s
+ORDER BY r.event DESC LIMIT 2
+"""  # noqa: S608  a constant
+"""Unreadable events have an id of ours; the end of the reason names the sender's."""
 
 
 class Ambiguous(Exception):  # noqa: N818  a state of the world
@@ -42,7 +51,8 @@ def find(connection: psycopg.Connection, reference: str) -> int | None:
         found = _beginning(connection, reference, Filter(source=source, event_id=event_id))
         if found is not None:
             return found
-    return _beginning(connection, reference, Filter(event_id=reference))
+    found = _beginning(connection, reference, Filter(event_id=reference))
+    return found or _only(connection, _UNREADABLE, like(reference))
 
 
 def _only(connection: psycopg.Connection, query: str, *values: object) -> int | None:

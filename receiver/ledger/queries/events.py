@@ -14,11 +14,14 @@ from datetime import datetime, timedelta
 
 import psycopg
 from psycopg.rows import class_row
+from pydantic import Field
 
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Order, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.reasons import PARKED
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
 PAGE_SIZE = 10_000
@@ -33,24 +36,27 @@ LOST_RANGE = 100_000
 """Ids that are looked through for lost events by one statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """One row of the ledger; `parked` says why it is passed over: its source, or what is left to run, is paused."""
+class Event(ResponseModel):
+    """One row of the ledger."""
 
-    id: int
-    source: str
-    provider: str
+    id: Identifier
+    source: Ours
+    provider: Ours
     event_id: str
     type: str
     account: str | None
-    status: str
+    status: EventStatus
     due_at: datetime | None
     received_at: datetime
     occurred_at: datetime | None
     deliveries: int
-    repeat_of: int | None
-    parked: str | None = None
-    is_test: bool = False
+    repeat_of: Identifier | None
+    parked: Ours | None = Field(
+        default=None, description=f"why it waits although it may be due: {reasons.described()}"
+    )
+    is_test: bool = Field(
+        default=False, description="whether an operator sent it, to see whether handlers work"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class EventPage:
     `back_to` is when the oldest event came that was looked at, if there is a rest.
     """
 
-    rows: list[EventRow]
+    rows: list[Event]
     rest: int | None = None
     back_to: datetime | None = None
 
@@ -70,14 +76,14 @@ COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN s
           FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
     ELSE due_at END AS due_at,
 received_at, occurred_at, deliveries, repeat_of, {PARKED} AS parked, is_test"""  # noqa: S608  constants
-"""Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
+"""Of `hookonce.event_states`, called `events`: those of an `Event`."""
 
 _CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
 
 
 def events(
     connection: psycopg.Connection, wanted: Filter, limit: int = 0, before: int | None = None
-) -> Iterator[EventRow]:
+) -> Iterator[Event]:
     """Yield matching events, newest first, those with ids below `before`.
 
     `limit` 0 gives all, a range of ids at a time, so memory stays small.
@@ -108,7 +114,7 @@ def newest(
 
 def oldest_after(
     connection: psycopg.Connection, wanted: Filter, limit: int, after: int, budget: timedelta
-) -> list[EventRow]:
+) -> list[Event]:
     """Return the matching events that follow the id `after`, the nearest `limit`, newest first; see `newest`."""
     low, top = extent(connection, wanted)
     rows, _ = _look(connection, wanted, range(max(low, after + 1), top), limit, "ASC", budget)
@@ -128,9 +134,9 @@ def _look(  # noqa: PLR0913, PLR0917  the order and the budget by those who have
     limit: int,
     order: Order = "DESC",
     budget: timedelta | None = None,
-) -> tuple[list[EventRow], range]:
+) -> tuple[list[Event], range]:
     """Return the first `limit` matching events in an order, and the ids that were not looked at for want of time."""
-    rows: list[EventRow] = []
+    rows: list[Event] = []
     reach = event_filter.reach(wanted)
     size = len(ids) if reach is Reach.AT_HAND else NEWEST
     until = time.monotonic() + budget.total_seconds() if budget is not None else math.inf
@@ -148,9 +154,7 @@ def _look(  # noqa: PLR0913, PLR0917  the order and the budget by those who have
     return rows, ids
 
 
-def _find(
-    connection: psycopg.Connection, query: str, wanted: Filter, ids: range, limit: int
-) -> list[EventRow]:
+def _find(connection: psycopg.Connection, query: str, wanted: Filter, ids: range, limit: int) -> list[Event]:
     page = wanted.parameters | {"low": ids.start, "top": ids.stop, "limit": limit}
-    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+    with connection.cursor(row_factory=class_row(Event)) as cursor:
         return cursor.execute(query.encode(), page, prepare=False).fetchall()

@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
+from hookonce.receiver.ledger.queries.events import COLUMNS, Event
 from hookonce.receiver.ledger.states import OPEN
 
 TAIL_PAGE_SIZE = 1000
@@ -42,11 +42,11 @@ class Tail:
         self._seen: dict[int, float] = {}
         self._open: dict[int, str] = {}
 
-    def follow(self, rows: list[EventRow]) -> None:
+    def follow(self, rows: list[Event]) -> None:
         """Follow events that were shown already."""
         self._open.update((row.id, row.status) for row in rows if row.status in OPEN)
 
-    def look(self, connection: psycopg.Connection) -> list[EventRow]:
+    def look(self, connection: psycopg.Connection) -> list[Event]:
         """Return what is new and what has changed since the last look, by id."""
         changed = self._changed(connection)
         new = self._new(connection)
@@ -55,18 +55,18 @@ class Tail:
             del self._open[old]
         return [row for row in changed + new if self._status in {None, row.status}]
 
-    def _changed(self, connection: psycopg.Connection) -> list[EventRow]:
+    def _changed(self, connection: psycopg.Connection) -> list[Event]:
         if not self._open:
             return []
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        with connection.cursor(row_factory=class_row(Event)) as cursor:
             rows = cursor.execute(_NOW, [list(self._open)], prepare=False).fetchall()
         changed = [row for row in rows if self._open[row.id] != row.status]
         self._open = {row.id: row.status for row in rows if row.status in OPEN}
         return changed
 
-    def _new(self, connection: psycopg.Connection) -> list[EventRow]:
+    def _new(self, connection: psycopg.Connection) -> list[Event]:
         page = {**self._parameters, "after": self._after, "seen": list(self._seen), "limit": TAIL_PAGE_SIZE}
-        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        with connection.cursor(row_factory=class_row(Event)) as cursor:
             rows = cursor.execute(self._query, page, prepare=False).fetchall()
         now = self._clock()
         self._seen.update((row.id, now) for row in rows)

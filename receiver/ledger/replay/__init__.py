@@ -4,6 +4,7 @@
 - `bulk`: all that match a filter: begun, looked up, stopped
 - `bulk_steps`: takes such a replay further
 - `bulk_progress`: what became of its events
+- `discards`: events given up by a person, until they are replayed
 - `rereading`: what is stored of unreadable events, and their end once they are read
 - `transfer`: stored events taken into another ledger
 """

@@ -15,17 +15,19 @@ until then has its row in `runs`, and one that ends later was under way.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
 import psycopg
+from pydantic import Field
 
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.replay import rereading
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
 from hookonce.receiver.ledger.store import Key
@@ -39,15 +41,15 @@ class ReplayOutcome(StrEnum):
 
     REPLAYED = "replayed"
     RELEASED = "released"
-    QUEUED = "already queued"
+    QUEUED = "already_queued"
     RUNNING = "running"
-    BODY_DROPPED = "body dropped"
-    BODY_NOT_KEPT = "body not kept"
+    BODY_DROPPED = "body_dropped"
+    BODY_NOT_KEPT = "body_not_kept"
     ERASED = "erased"
     UNREADABLE = "unreadable"
     READ = "read"
     CHANGED = "changed"
-    DONE = "already done"
+    DONE = "already_done"
 
 
 GOOD = frozenset({ReplayOutcome.REPLAYED, ReplayOutcome.RELEASED, ReplayOutcome.QUEUED, ReplayOutcome.READ})
@@ -55,11 +57,10 @@ Reread = Callable[[psycopg.Connection, int], Sequence[Key] | None]
 """Reads an unreadable event anew (`receiver.intake.rereading`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DoneRun:
-    """A run that succeeded: of which handler, in which cycle, and when it ended."""
+class DoneRun(ResponseModel):
+    """A run that had succeeded."""
 
-    handler: str
+    handler: Ours
     cycle: int
     ended_at: datetime
 
@@ -70,22 +71,25 @@ def view(done: Iterable[DoneRun]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
-@dataclass(slots=True)
-class ReplayResult:
-    """What a replay made of one event, and of which runs: given a new cycle, or left alone while they run.
+class ReplayResult(ResponseModel):
+    """The outcome of one event; `left` are handlers whose runs are under way and were left alone.
 
-    `forgotten` are the steps that are done anew, as "handler/step"; `done` the runs that had succeeded before, which
-    are left alone without `again`, and `view` what was seen of them. `is_command`: it is the command of a client.
+    `forgotten` are the steps that are repeated, as "handler/step"; `done` the runs that had succeeded before, and
+    `view` what `seen` takes. `is_command`: it is the command of a client.
     """
 
-    id: int
+    id: Identifier
     fate: ReplayOutcome
-    handlers: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    forgotten: list[str] = field(default_factory=list)
-    done: list[DoneRun] = field(default_factory=list)
-    view: str = ""
+    handlers: list[Ours] = Field(default_factory=list)
+    left: list[Ours] = Field(default_factory=list)
+    forgotten: list[str] = Field(default_factory=list)
+    done: list[DoneRun] = Field(default_factory=list)
+    view: Ours = ""
     is_command: bool = False
+    skipped_by: list[Ours] = Field(
+        default_factory=list,
+        description="handlers that will skip it: they have done a newer version of what it is about",
+    )
 
     @property
     def is_whole(self) -> bool:
@@ -136,14 +140,18 @@ SELECT e.id, e.status, e.provider,
 FROM hookonce.event_states e JOIN hookonce.events kept USING (id) WHERE e.id = ANY(%s) ORDER BY e.id
 """  # noqa: S608  constants
 
+# An event that was discarded before a handler was given to it is as one that nobody took.
 _RUNS = f"""
 SELECT event, n, coalesce(handler, ''),
        CASE WHEN token IS NULL THEN '{RunStatus.WAITING}' ELSE '{RunStatus.RUNNING}' END, attempts,
        coalesce(waits = '{Waits.HELD}', false), cycle, NULL
 FROM hookonce.queue WHERE event = ANY(%(events)s)
 UNION ALL
-SELECT event, NULL, handler, status, attempts, false, cycle, finished_at FROM hookonce.runs
-WHERE event = ANY(%(events)s) AND is_last
+SELECT r.event, NULL, handler,
+       CASE WHEN handler = '' AND status = '{RunStatus.DISCARDED}' AND NOT EXISTS (
+                SELECT FROM hookonce.failures f WHERE f.event = r.event AND f.handler = '')
+            THEN '{EventStatus.IGNORED}' ELSE status END, attempts, false, cycle, finished_at
+FROM hookonce.runs r WHERE r.event = ANY(%(events)s) AND is_last
 ORDER BY 1, 3
 """  # noqa: S608  constants
 
@@ -180,7 +188,7 @@ FROM ended JOIN hookonce.events e ON e.id = ended.event
 # Nobody took it, or there is nothing but that it came: as if it had come just now.
 _RECEIVE = f"""
 WITH ignored AS (
-    DELETE FROM hookonce.runs WHERE event = ANY(%(events)s) AND handler = '' RETURNING event, cycle
+    DELETE FROM hookonce.runs WHERE event = ANY(%(events)s) AND handler = '' RETURNING event, cycle, status
 ), received AS (
     INSERT INTO hookonce.queue (event, received_at, source, type, cycle, due_at)
     SELECT e.id, e.received_at, e.source, e.type, coalesce(ignored.cycle, 1), now()
@@ -188,8 +196,7 @@ WITH ignored AS (
     RETURNING event
 ), noted AS ({
     event_accounts.noting_replays(
-        f"(SELECT source, '{EventStatus.IGNORED}' AS status FROM ignored "
-        "JOIN hookonce.events e ON e.id = ignored.event) AS taken"
+        "(SELECT source, status FROM ignored JOIN hookonce.events e ON e.id = ignored.event) AS taken"
     )
 }
 )
@@ -245,8 +252,17 @@ def replay_dead_run(connection: psycopg.Connection, event: int, handler: str, cy
             return False
         activity.keep_ends(connection, [event])
         connection.execute(_REOPEN, [[event], [handler]])
-        note_all(connection, who, [_note(ReplayResult(event, ReplayOutcome.REPLAYED, [handler]))])
+        note_all(
+            connection, who, [_note(ReplayResult(id=event, fate=ReplayOutcome.REPLAYED, handlers=[handler]))]
+        )
     return True
+
+
+def lock(connection: psycopg.Connection, ids: Sequence[int]) -> list[int]:
+    """Lock events, and what of them is open and not leased, in the caller's transaction; return those there are."""
+    locked = [row[0] for row in connection.execute(_LOCK, [list(ids)])]
+    connection.execute(_LOCK_OPEN, [locked])
+    return locked
 
 
 def _read_anew(connection: psycopg.Connection, outcomes: Iterable[ReplayResult], reread: Reread) -> None:
@@ -275,8 +291,7 @@ class _Asked:
 def _replay(
     connection: psycopg.Connection, ids: Sequence[int], asked: _Asked, forget: Sequence[str]
 ) -> list[ReplayResult]:
-    locked = [row[0] for row in connection.execute(_LOCK, [list(ids)])]
-    connection.execute(_LOCK_OPEN, [locked])
+    locked = lock(connection, ids)
     events = connection.execute(_EVENTS, [locked]).fetchall()
     runs: dict[int, list[_Run]] = {event: [] for event in locked}
     for row in connection.execute(_RUNS, {"events": locked}):
@@ -284,7 +299,7 @@ def _replay(
     outcomes = []
     for event, status, provider, lost in events:
         done = [
-            DoneRun(run.handler, run.cycle, run.ended_at)
+            DoneRun(handler=run.handler, cycle=run.cycle, ended_at=run.ended_at)
             for run in runs[event]
             if run.ended_at and run.is_done
         ]
@@ -292,7 +307,7 @@ def _replay(
         outcome = (
             _fate(event, runs[event], lost=ReplayOutcome(lost) if lost else None, again=asked.again)
             if asked.is_met_by(event, status, done, found)
-            else ReplayResult(event, ReplayOutcome.CHANGED)
+            else ReplayResult(id=event, fate=ReplayOutcome.CHANGED)
         )
         outcome.done, outcome.view, outcome.is_command = done, found, provider == COMMAND
         outcomes.append(outcome)
@@ -307,20 +322,20 @@ def _replay(
 def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None, again: bool) -> ReplayResult:
     """Decide what becomes of an event, which is locked."""
     if lost is not None:
-        return ReplayResult(event, lost)
+        return ReplayResult(id=event, fate=lost)
     left = [run.handler for run in runs if run.is_running]
     spent = [run.handler for run in runs if run.is_spent and (again or not run.is_done)]
     if spent:
-        return ReplayResult(event, ReplayOutcome.REPLAYED, spent, left)
+        return ReplayResult(id=event, fate=ReplayOutcome.REPLAYED, handlers=spent, left=left)
     if left:
-        return ReplayResult(event, ReplayOutcome.RUNNING, [], left)
+        return ReplayResult(id=event, fate=ReplayOutcome.RUNNING, left=left)
     if any(run.n is not None for run in runs):
         is_held = any(run.is_held for run in runs)
-        return ReplayResult(event, ReplayOutcome.RELEASED if is_held else ReplayOutcome.QUEUED)
+        return ReplayResult(id=event, fate=ReplayOutcome.RELEASED if is_held else ReplayOutcome.QUEUED)
     if any(run.is_done for run in runs):
-        return ReplayResult(event, ReplayOutcome.DONE)
+        return ReplayResult(id=event, fate=ReplayOutcome.DONE)
     is_unreadable = any(run.status in {RunStatus.DEAD, RunStatus.DISCARDED} for run in runs)
-    return ReplayResult(event, ReplayOutcome.UNREADABLE if is_unreadable else ReplayOutcome.REPLAYED)
+    return ReplayResult(id=event, fate=ReplayOutcome.UNREADABLE if is_unreadable else ReplayOutcome.REPLAYED)
 
 
 def _renew(

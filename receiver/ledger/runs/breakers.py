@@ -12,8 +12,11 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
+from psycopg.rows import class_row
+from pydantic import Field
 
 from hookonce.receiver.ledger.reasons import IS_NOT_PAUSED
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import Waits
 
 FIRST_TRY = timedelta(seconds=30)
@@ -103,9 +106,10 @@ UPDATE hookonce.queue SET waits = nullif(waits, '{Waits.HANDLER}'), due_at = now
 WHERE event = %(event)s AND n = %(n)s
 """  # noqa: S608  a constant
 _ALL = f"""
-SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL, b.opened_at,
-       CASE WHEN b.opened_at IS NOT NULL THEN b.try_at END, coalesce(parked.count, 0),
+SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL AS is_open, b.opened_at,
+       CASE WHEN b.opened_at IS NOT NULL THEN b.try_at END AS try_at, coalesce(parked.count, 0) AS waiting,
        (SELECT extract(epoch FROM now() - received_at)::float FROM hookonce.queue WHERE event = parked.oldest LIMIT 1)
+           AS oldest_waiting_seconds
 FROM hookonce.breakers b LEFT JOIN LATERAL (
     SELECT count(*), min(event) AS oldest FROM (
         SELECT event FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = b.handler
@@ -121,21 +125,19 @@ class Failure(NamedTuple):
     limit: int
 
 
-class Breaker(NamedTuple):
-    """A handler that failed last: how often in a row, by which error, and whether it is stopped for that.
+class Breaker(ResponseModel):
+    """Failures in a row by one error; open: the handler is paused for it, and tried from time to time."""
 
-    While it is: since when, when the next event is tried, how many events wait for that (`MAX_WAITING` at most; one
-    that failed itself does once its own pause is over), and how long ago the oldest of them came.
-    """
-
-    handler: str
+    handler: Ours
     failures: int
     error: str
     is_open: bool
-    opened_at: datetime | None = None
-    try_at: datetime | None = None
-    waiting: int = 0
-    oldest_waiting_seconds: float | None = None
+    opened_at: datetime | None = Field(default=None, description="null while it is closed, as the rest")
+    try_at: datetime | None = Field(default=None, description="when the next event is tried")
+    waiting: int = Field(default=0, description=f"events that wait for it; {MAX_WAITING} at most")
+    oldest_waiting_seconds: float | None = Field(
+        default=None, description="how long ago the oldest of them came; null if none waits"
+    )
 
 
 def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> psycopg.Cursor:
@@ -193,4 +195,5 @@ def _one_to_try(connection: psycopg.Connection, handler: str, tries: int) -> tup
 
 def breakers(connection: psycopg.Connection) -> list[Breaker]:
     """Return the handlers whose last attempt failed, of those that have a breaker."""
-    return [Breaker(*row) for row in connection.execute(_ALL)]
+    with connection.cursor(row_factory=class_row(Breaker)) as cursor:
+        return cursor.execute(_ALL).fetchall()

@@ -7,7 +7,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
-from hookonce.receiver.ledger.columns import Column, InBodies, InEvents
+from hookonce.receiver.ledger.rows import Column, InBodies, InEvents
 
 LEASE = timedelta(seconds=30)
 """How long a claim is good for, and each renewal of it (`receiver.ledger.runs.leases`)."""

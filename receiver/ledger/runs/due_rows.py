@@ -13,8 +13,8 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import args_row
 
-from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.rows import values
 from hookonce.receiver.ledger.runs.claimed import LEASE_IS_OVER, ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, SweepMark
 from hookonce.receiver.ledger.states import Waits

@@ -1,24 +1,25 @@
 """What became of batches, by handler: counted in the transactions that end them."""
 
-from typing import NamedTuple
-
 import psycopg
+from psycopg.rows import class_row
+from pydantic import Field
 
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import Waits
 
 
-class BatchFigures(NamedTuple):
-    """What became of the batches of a handler.
+class BatchFigures(ResponseModel):
+    """The outcomes of the batches of a handler that takes many events at once."""
 
-    `size`: of the next, None while it is not halved. `waiting`: parts of batches that are to be tried by themselves.
-    """
-
-    batches: int = 0
-    events: int = 0
-    halvings: int = 0
-    size: int | None = None
-    waiting: int = 0
-    error: str | None = None
+    handler: Ours
+    batches: int = Field(description="that succeeded")
+    events: int = Field(description="in these")
+    halvings: int = Field(description="of batches that failed, or whose worker died")
+    size: int | None = Field(
+        description="of the smallest part that is to be tried by itself; null if there is none"
+    )
+    waiting: int = Field(description="parts that are to be tried by themselves")
+    error: str | None = Field(description="by which they failed")
 
 
 _COUNT_ENDED = """
@@ -30,8 +31,9 @@ INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings, erro
 ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1, error = excluded.error
 """
 _FIGURES = f"""
-SELECT handler, coalesce(c.batches, 0), coalesce(c.events, 0), coalesce(c.halvings, 0), g.size, coalesce(g.waiting, 0),
-       CASE WHEN g.waiting > 0 THEN c.error END
+SELECT handler, coalesce(c.batches, 0) AS batches, coalesce(c.events, 0) AS events,
+       coalesce(c.halvings, 0) AS halvings, g.size, coalesce(g.waiting, 0) AS waiting,
+       CASE WHEN g.waiting > 0 THEN c.error END AS error
 FROM hookonce.batch_counts c FULL JOIN (
     SELECT handler, min(size) AS size, count(*) AS waiting FROM (
         SELECT waiting_handler AS handler, count(*) AS size FROM hookonce.queue
@@ -44,7 +46,8 @@ ORDER BY handler
 
 def figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
     """Return what became of batches, by handler."""
-    return {handler: BatchFigures(*row) for handler, *row in connection.execute(_FIGURES)}
+    with connection.cursor(row_factory=class_row(BatchFigures)) as cursor:
+        return {each.handler: each for each in cursor.execute(_FIGURES)}
 
 
 def count_ended(connection: psycopg.Connection, handler: str, events: int) -> None:

@@ -9,16 +9,17 @@ An issue that is fixed opens itself where a release fails that came after the la
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
+from pydantic import Field
 
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
 
@@ -46,28 +47,25 @@ class Issue(NamedTuple):
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class IssueRow:
-    """An issue as it is shown.
+class IssueRow(ResponseModel):
+    """Failures of one handler at one place; its dead runs are found and replayed by `issue` of a filter."""
 
-    `error` is of the newest failure, which event `event` has. `failures` and `dead` are counted up to `MAX_COUNTED`,
-    one more where there are more; `dead` are runs that are dead of it now.
-    """
-
-    id: str
-    handler: str
-    title: str
-    state: str
+    id: Ours
+    handler: Ours
+    title: str = Field(description="the error's class, and the place in your code")
+    state: IssueState = Field(
+        description="`fixed` opens itself when a newer release fails so again, `ignored` at `ignored_until`"
+    )
     ignored_until: datetime | None
-    reopened_at: datetime | None
+    reopened_at: datetime | None = Field(description="when it opened itself after it was fixed")
     first_seen: datetime
-    first_release: str
+    first_release: Ours
     last_seen: datetime | None
-    last_release: str | None
-    error: str | None
-    event: int | None
-    failures: int
-    dead: int
+    last_release: Ours | None
+    error: str | None = Field(description="what the newest failure says")
+    event: Identifier | None = Field(description="whose failure that is")
+    failures: int = Field(description=f"failed attempts that are kept; {MAX_COUNTED + 1} means more")
+    dead: int = Field(description="runs that are dead of it now; the same")
 
 
 class RaisedIssue(NamedTuple):
@@ -80,14 +78,13 @@ class RaisedIssue(NamedTuple):
     is_reopened: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(ResponseModel):
     """A failed attempt of an issue."""
 
-    event: int
+    event: Identifier
     attempt: int
     failed_at: datetime
-    release: str | None
+    release: Ours | None
 
 
 OF_TEXT = "left(encode(sha256(convert_to({handler} || E'\\n' || {error}, 'UTF8')), 'hex'), 12)"
@@ -225,7 +222,7 @@ def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedI
 def mark(
     connection: psycopg.Connection, issue: str, state: IssueState, who: str, until: datetime | None = None
 ) -> bool:
-    """Say what has become of an issue; return whether there is such a one. Audited.
+    """Update an issue's state; return whether there is such a one. Audited.
 
     `until` ends what is ignored, and is needed for that.
     """

@@ -7,7 +7,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
+from psycopg.rows import class_row
+from pydantic import Field
 
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import Waits
 
 REPORT_INTERVAL = timedelta(seconds=5)
@@ -66,13 +69,13 @@ class SlotReport(NamedTuple):
     lost: int
 
 
-class WorkerSlots(NamedTuple):
-    """The last report of a worker."""
+class WorkerSlots(ResponseModel):
+    """A worker process with several slots, as it last reported."""
 
-    name: str
-    slots: int
+    name: Ours = Field(description="host and process id")
+    slots: int = Field(description="runs it may have under way at once")
     busy: int
-    lost: int
+    lost: int = Field(description="slots whose handler no time limit could end")
     seen_at: datetime
 
 
@@ -111,7 +114,8 @@ def forget(connection: psycopg.Connection, worker: uuid.UUID) -> None:
 
 def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
     """Return the workers that run many at once."""
-    return [WorkerSlots(*row) for row in connection.execute(_WORKERS, [GONE_AFTER])]
+    with connection.cursor(row_factory=class_row(WorkerSlots)) as cursor:
+        return cursor.execute(_WORKERS, [GONE_AFTER]).fetchall()
 
 
 def age(connection: psycopg.Connection, worker: WorkerSlots) -> timedelta:

@@ -1,4 +1,6 @@
-"""Shapes of rows: a dataclass whose fields say in which table each is kept, so that a column is named once.
+"""Shapes of rows: those that are stored, whose fields are columns, and those that are shown as they are.
+
+A dataclass whose fields say in which table each is kept names a column once.
 
 A field `url: InBodies[str]` is the column `url` of `bodies`. Where a value is not the bare column, as a cast on its
 way in or an expression on its way out, the field says so: `Annotated[str, Column("bodies", "headers::json")]`.
@@ -7,9 +9,22 @@ A field without any of these is not a column.
 
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field
 
 T = TypeVar("T")
+MAX_ID: Final = (1 << 63) - 1
+OURS: Final = "ours"
+Ours = Annotated[str, OURS]
+"""A text of an answer that the inbox makes itself, or its owner has configured; any other may be a sender's words."""
+Identifier = Annotated[int, Field(ge=1, le=MAX_ID)]
+
+
+class ResponseModel(BaseModel):
+    """A row that is an answer. What a later version sends besides is passed over where an answer is read."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
 
 class Column(NamedTuple):
