@@ -66,7 +66,7 @@ _OPTIONS = (
     click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised."),
     click.option("--suspects", is_flag=True, hidden=True, help="Run what was lost beside others, and end."),
     click.option(
-        "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
+        "--place", type=click.Path(path_type=Path), hidden=True, help="File for the state of the worker."
     ),
     click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after."),
 )

@@ -136,7 +136,7 @@ class Inbox:
         document = events.sample(known.provider, type, now, event_id, set or {}, remove)
         if not known.secrets and known.provider.needs_secret:
             raise ValueError(
-                f"what {known.provider.name} signs only it can sign; call the handler with event(…)"
+                f"only {known.provider.name} can sign its deliveries; call the handler with event(…)"
             )
         secret = next(iter(known.secrets), "")
         secret = wrong_secret(secret) if forge else secret

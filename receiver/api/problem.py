@@ -1,4 +1,4 @@
-"""What the API answers when it refuses: problem details (RFC 9457), which here may say what is wrong."""
+"""Refusals of the API: problem details (RFC 9457), which here may say what is wrong."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Where each action of the desk is in the API: those of a listing under its name, others where they always were."""
+"""The route of each action of the desk in the API."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ _LISTED: Final = [*_ROUTES, *(name for name in ACTIONS if name not in _ROUTES)]
 OPERATIONS: Final = tuple(_operation(ACTIONS[name]) for name in _LISTED)
 """All operations of the API, in the order of its documents."""
 BY_NAME: Final[Mapping[str, Operation]] = {each.name: each for each in OPERATIONS}
-"""The same by the name of the action."""
+"""All operations by the name of the action."""
 
 
 def methods_at(path: str) -> Sequence[str]:

@@ -45,7 +45,7 @@ log = limited(__name__)
 MAX_CONCURRENT_REQUESTS = 8
 """Requests, so connections to PostgreSQL, per process; further ones wait."""
 MAX_UNPROVEN_REQUESTS = 2
-"""Of these, requests whose token has not yet proved good here: made-up ones can't take everybody's place."""
+"""Requests among these whose token has not yet proved good here: made-up ones can't take everybody's place."""
 ADMISSION_TIMEOUT = timedelta(seconds=5)
 KEY_LOCK_TIMEOUT = timedelta(seconds=2)
 KEY_TERMS = Terms(lease=timedelta(minutes=1), retention=timedelta(hours=24))
@@ -144,7 +144,7 @@ def _admission(turns: threading.BoundedSemaphore) -> Iterator[None]:
 
 
 class _Request(NamedTuple):
-    """What came: under which token, and into which process."""
+    """A request: its token, and the process that it came into."""
 
     token: Token
     intake: Intake

@@ -94,7 +94,7 @@ SHOWN = {
     "Fix": ("replay", "pause"),
     "Run": ("serve", "worker", "db", "tokens"),
 }
-"""What people come for, and the commands for it; `hookonce help` has all."""
+"""The first help: commands by task; `hookonce help` has all."""
 
 FURTHER = {
     "Try": ("demo", "explain", "listen", "sign"),

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from hookonce.receiver.cli.output import event_lines
-from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.printing import page, tell
 from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger import reasons
@@ -35,8 +33,7 @@ def print_events(
         notes = {number: list(map(_died, each)) for number, each in deaths.items()}
         if given.get("status") == EventStatus.WAITING:
             notes = {event.id: [_waits(event, now)] for event in events}
-        for line in event_lines.lines(events, notes, width, now):
-            click.echo(line)
+        page("\n".join(event_lines.lines(events, notes, width, now)))
     else:
         _print_table(events, deaths, with_deaths=given.get("status") == EventStatus.DEAD)
 

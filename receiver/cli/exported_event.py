@@ -22,7 +22,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 class ExportedEvent(BaseModel):
-    """What an import needs; the rest (id, status, runs …) tells what it was in the other ledger."""
+    """The fields that an import needs; others (id, status, runs …) are of the other ledger."""
 
     source: str = Field(pattern=f"^{SOURCE_NAME.pattern}$")
     provider: str = Field(min_length=1, max_length=255)

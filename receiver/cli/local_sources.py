@@ -25,7 +25,7 @@ PORT = 8000
 
 @dataclass(frozen=True)
 class Dev:
-    """What `hookonce dev` wrote down; empty where it never ran."""
+    """The state file of `hookonce dev`; empty if it never ran."""
 
     port: int | None
     secrets: Mapping[str, str]

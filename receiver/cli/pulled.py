@@ -1,4 +1,4 @@
-"""What `hookonce dev --from` and `hookonce listen` share: where a pulled event came from, and how far a pull is."""
+"""Progress and origin of a pull, for `hookonce dev --from` and `hookonce listen`."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ QUIET_EVERY = timedelta(minutes=1)
 ODD = "not as expected"
 """How an event is counted that can't be one."""
 _MISSING = {"retention": "without a body", "key": "sealed", "scope": "not allowed to leave"}
-"""What the other inbox says of an event that it gives without a body, in words."""
+"""Reasons of the other inbox for an event without a body, in words."""
 
 
 def origin_headers(inbox: str, shown: Mapping[str, object]) -> dict[str, str]:

@@ -17,7 +17,7 @@ MIN_TOKEN_LENGTH = 16
 
 
 class AdminTable(BaseModel):
-    """What may stand in `[admin]`."""
+    """The keys of `[admin]`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,7 +33,7 @@ class AdminTable(BaseModel):
         default=None, description="requests of each token of the API, like `600/m`; 429 beyond"
     )
     token_quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
-        default=None, description="the same for a longer time, like `100000/d`"
+        default=None, description="requests of each token within a longer time, like `100000/d`"
     )
     hosts: list[str] = Field(
         default_factory=list,

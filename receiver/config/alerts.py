@@ -55,12 +55,13 @@ _Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
 
 
 class AlertsTable(BaseModel):
-    """What may stand in `[alerts]`."""
+    """The keys of `[alerts]`."""
 
     model_config = ConfigDict(extra="forbid")
 
     urls: list[str] = Field(
-        default_factory=list, description="where alerts go, as signed webhooks: URLs, or references to them"
+        default_factory=list,
+        description="destinations of alerts, which are signed webhooks: URLs, or references to them",
     )
     secret: str | None = Field(default=None, description="reference to the `whsec_` secret that signs them")
     learn: bool = Field(default=True, description="notice a source that is silent against its own rhythm")

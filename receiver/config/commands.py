@@ -36,18 +36,18 @@ def _per_second(value: object) -> Limit | None:
 
 
 class CommandTable(BaseModel):
-    """What may stand in `[commands.NAME]`."""
+    """The keys of `[commands.NAME]`."""
 
     model_config = ConfigDict(extra="forbid")
 
     handler: str = Field(description="the function that does it: `module:function`")
     auth: dict[str, list[str]] = Field(
-        description="who may ask: for each client references to its bearer tokens, several while you rotate"
+        description="clients that may ask: for each of them references to its bearer tokens, several while you rotate"
     )
     in_progress: str = Field(
         default="wait 2s",
         description=(
-            'what is answered while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; '
+            'answer while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; '
             "`Prefer: respond-async` does not wait"
         ),
     )
@@ -58,13 +58,15 @@ class CommandTable(BaseModel):
     tenant: str = Field(
         default="", description="a header that every request must have; keys belong to its value"
     )
-    actor: str = Field(default="", description="the same, for who acts within a tenant")
+    actor: str = Field(default="", description="a header that names the actor within a tenant")
     headers: list[str] = Field(
         default_factory=list, description="headers included in the request's fingerprint"
     )
-    version: str = Field(default="", description="of your API; a key of another version is another request's")
+    version: str = Field(
+        default="", description="version of your API; a key of another version is another request's"
+    )
     status: int = Field(
-        default=200, ge=200, le=299, description="what a command that was done is answered with"
+        default=200, ge=200, le=299, description="status of the answer to a command that was done"
     )
     max_body: int = Field(default=65536, ge=64, le=1 << 20, description="bytes of a body; 413 beyond")
     rate: Annotated[Limit | None, BeforeValidator(_per_second)] = Field(
@@ -108,7 +110,7 @@ class Command:
 
     @property
     def source(self) -> str:
-        """What its events have as their source, and its runs as their handler; no source can be called so."""
+        """The source of its events and the handler of its runs; no configured source can have that name."""
         return f"commands.{self.name}"
 
 

@@ -1,4 +1,4 @@
-"""Where the servers run that `hookonce dev` started here, as a file in the data directory says."""
+"""The addresses of the servers that `hookonce dev` started here, from a file in the data directory."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ STATE = "servers.json"
 
 @dataclass(frozen=True)
 class Servers:
-    """Where the ledger's database and Redis are: a libpq URL and a redis-py URL."""
+    """Addresses of the ledger's database and of Redis: a libpq URL and a redis-py URL."""
 
     database_url: str
     redis_url: str

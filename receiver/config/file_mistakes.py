@@ -20,7 +20,7 @@ _EXPECTED = {
     "list_type": 'expected a list: ["…"]',
     "missing": "is missing, and has no default",
 }
-"""What to say instead of pydantic's words, by its type of error."""
+"""Texts instead of pydantic's, by its type of error."""
 
 
 def validated(model: type[_Table], said: dict[str, Any], mistakes: list[str], where: str) -> _Table:

@@ -29,7 +29,7 @@ def _bounded(time: timedelta) -> timedelta:
 
 
 class QuarantineTable(BaseModel):
-    """What is kept of what a source rejects: `quarantine = true` stands for the defaults; needs `encryption_keys`."""
+    """The bounds of a source's quarantine: `quarantine = true` stands for the defaults; needs `encryption_keys`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -17,7 +17,7 @@ class Unreadable(ValueError):  # noqa: N818  a state of a file, which each reade
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a secret is: in the environment variable or the file called `place`."""
+    """The place of a secret: the environment variable or the file called `place`."""
 
     kind: Literal["env", "file"]
     place: str

@@ -1,4 +1,4 @@
-"""Where the servers are: the environment says, or the file, or the embedded servers that run here.
+"""Addresses of the servers, from the environment, the file, or the embedded servers that run here.
 
 What needs nothing else of the configuration reads it with this alone: a listing starts in half the time.
 """

@@ -118,7 +118,7 @@ class _ReceiverTable(BaseModel):
     schema_: str = Field(
         default=server_urls.USUAL_SCHEMA,
         alias="schema",
-        description="where the ledger's tables lie in that database; HOOKONCE_SCHEMA wins",
+        description="schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins",
     )
     desk: str = Field(
         default="127.0.0.1:8001",
@@ -127,7 +127,8 @@ class _ReceiverTable(BaseModel):
         "is where deliveries come, `off` nowhere; HOOKONCE_DESK wins",
     )
     public_url: str = Field(
-        default="", description="where senders reach you, up to `/hooks/`; for senders that sign the URL"
+        default="",
+        description="address at which senders reach you, up to `/hooks/`; for senders that sign the URL",
     )
     max_body: int = Field(
         default=25 * 1024 * 1024,
@@ -167,8 +168,8 @@ class _ReceiverTable(BaseModel):
     )
     run_logs: Literal["off", "debug", "info", "warning", "error"] = Field(
         default="info",
-        description="what handlers print is kept with their attempts, and what their packages' loggers tell from this "
-        "level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`",
+        description="lines that handlers print are kept with their attempts, and lines of their packages' loggers from "
+        "this level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`",
     )
 
 

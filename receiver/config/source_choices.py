@@ -1,4 +1,4 @@
-"""What an operator may choose for any sender: places of ids and accounts, how much may come, how long ids are known."""
+"""Choices of an operator for any sender: places of ids and accounts, how much may come, how long ids are known."""
 
 from collections.abc import Iterator
 from datetime import timedelta

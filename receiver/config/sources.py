@@ -32,7 +32,7 @@ SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
 class SourceTable(BaseModel):
-    """What may stand in `[sources.NAME]`; besides, a sub-table named like the provider holds its options."""
+    """The keys of `[sources.NAME]`; besides, a sub-table named like the provider holds its options."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -95,7 +95,7 @@ class SourceTable(BaseModel):
         description='places that tell events apart, instead of the sender\'s id: `["$.order.id", "$.status"]`',
     )
     account: str = Field(default="", description="the place of an event's account, like `$.account`")
-    scope_ids_by_account: bool = Field(default=False, description="the same id of two accounts is two events")
+    scope_ids_by_account: bool = Field(default=False, description="an id of two accounts is two events")
     keep_body: bool = Field(
         default=True, description="`false`: a body is gone as soon as each handler has succeeded"
     )

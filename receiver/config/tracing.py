@@ -10,7 +10,7 @@ _NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 class TracingTable(BaseModel):
-    """What may stand in `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
+    """The keys of `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Where an alert leads: the page on which something can be done about it, and what to do there."""
+"""Links of alerts: the page on which something can be done about each, and what to do there."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""What all pages share: the blueprint, who may see it, its headers, and what a failure looks like.
+"""Shared parts of all pages: the blueprint, who may see it, its headers, and what a failure looks like.
 
 Nothing is shown without a session, nothing beyond what the scopes of its token allow, and nothing is changed without
 the session's form token. The policy allows no
@@ -94,7 +94,7 @@ class SignedOut(Exception):  # noqa: N818  what was found
 
 @dataclass(frozen=True)
 class DashboardContext:
-    """What the pages of one process work with."""
+    """The context of the pages of one process."""
 
     settings: Settings
     intake: Intake

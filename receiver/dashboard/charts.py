@@ -8,7 +8,7 @@ from hookonce.receiver.dashboard import template_filters
 from hookonce.receiver.ledger.stats.activity import Count
 
 HEIGHT = 100.0
-"""Of a chart in its own units; a bucket is 10 wide, 8 of them the bar."""
+"""Height of a chart in its own units; a bucket is 10 wide, 8 of them the bar."""
 BAR_STEP = 10
 _MIN_BAR_HEIGHT = 1.5
 """How high a bar is that is not nothing."""
@@ -16,7 +16,7 @@ _MIN_BAR_HEIGHT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What the charts look back on: `buckets` of `bucket` each, the last one not over yet."""
+    """The span of the charts: `buckets` of `bucket` each, the last one not over yet."""
 
     name: str
     bucket: timedelta

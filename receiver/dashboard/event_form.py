@@ -13,7 +13,7 @@ from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)
 SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
-"""What `since` may be chosen to be, and how it is called."""
+"""Choices of `since`, and their names."""
 _FIELDS = {"id" if name == "event_id" else name: name for name in FIELDS if name != "run_by"} | {"body": ""}
 """The filter's name of each field of the form; the search in bodies has none."""
 _MAX_FIELD_LENGTH = 600

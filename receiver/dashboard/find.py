@@ -9,7 +9,7 @@ from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.ledger.queries import choices, event_lookup
 
 NAMED = ("type", "account", "handler", "body")
-"""What may stand before a colon, to say what the rest is."""
+"""Names that may stand before a colon, to say what the rest is."""
 
 
 @admin.get("/find")

@@ -18,7 +18,7 @@ from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 
 NO_PAGE = frozenset({"begin_pull", "pull_events", "pull_event", "get_token"})
-"""What is asked under a token: the events for another machine, and the token itself."""
+"""Actions that need a token: the events for another machine, and the token itself."""
 OPERATIONS = {name: each for name, each in ACTIONS.items() if name not in NO_PAGE}
 _MAX_FIELD_LENGTH = 60_000
 

@@ -1,4 +1,4 @@
-"""What Redis says of the other processes, and what this one thinks of Redis."""
+"""The state of Redis, and of the other processes as Redis knows it."""
 
 from dataclasses import dataclass
 

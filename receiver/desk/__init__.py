@@ -1,4 +1,4 @@
-"""What an operator can ask or do, said once: the command line, the API, agents' tools and the pages call it.
+"""Actions of an operator, each defined once, for the command line, the API, agents' tools and the pages.
 
 - `registry`: what an action is, and the list of all
 - `actions`: brings them into the list

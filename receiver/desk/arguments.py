@@ -1,4 +1,4 @@
-"""What an action asks for, field by field: as a form or a command line has it, or as an agent sends it.
+"""The fields of an action: as a form or a command line has it, or as an agent sends it.
 
 `fields` says what there is to fill in, and `read` makes the action's models of what was given by the names of fields. A
 field within another has both names: `filter.status`.

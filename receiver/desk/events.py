@@ -87,7 +87,7 @@ class Failure(ResponseModel):
     traceback: str | None = Field(
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"
     )
-    frames: Traceback | None = Field(description="the same as data; null where the traceback is")
+    frames: Traceback | None = Field(description="the traceback as data; null if there is no traceback")
     unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
 
@@ -106,14 +106,14 @@ class OtherBody(ResponseModel):
 class FullEvent(Event):
     """An event with everything that is known of it, but for the body's bytes."""
 
-    means: Ours = Field(description="what its status means")
+    means: Ours = Field(description="meaning of its status")
     url: str | None = Field(
-        description="where it was delivered; null, like what follows, once the body is dropped"
+        description="URL of the delivery; null, like the headers, once the body is dropped"
     )
     headers: dict[str, str] | None
     bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
     unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
-    why_no_body: Ours | None = Field(description="where the body went; null where it is there")
+    why_no_body: Ours | None = Field(description="reason why there is no body; null if there is one")
     is_element: bool = Field(description="it is one of several events that came in one body")
     runs: list[Run]
     steps: list[Step]

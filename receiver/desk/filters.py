@@ -62,7 +62,7 @@ class Hinted(ResponseModel):
 
     hint: Ours | None = Field(
         default=None,
-        description="where nothing is found: what may be wrong with the question, as a misspelt source",
+        description="likely mistake in the question if nothing is found, as a misspelt source",
     )
 
 

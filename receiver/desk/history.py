@@ -1,4 +1,4 @@
-"""What people did, and what was wrong."""
+"""The audit log, and alerts."""
 
 from typing import Literal
 

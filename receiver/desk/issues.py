@@ -34,7 +34,7 @@ class IssuePath(RequestModel):
 
 
 class IssueMark(RequestModel):
-    """What is said of an issue: `ignored` needs until when."""
+    """The new state of an issue: `ignored` needs `until`."""
 
     state: Annotated[IssueState, Field(strict=False)]
     until: Time | None = Field(None, description="with `ignored`: the end of it, in the future")
@@ -74,7 +74,11 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
     row = content.latest_failure(desk, which.issue)
     newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
-    return FullIssue(**dict(found), latest=Failure.model_validate(row) if row else None, occurrences=newest)
+    return FullIssue(
+        **dict(found),
+        latest=Failure.model_validate({**row, "issue": which.issue}) if row else None,
+        occurrences=newest,
+    )
 
 
 @action(scope=Scope.REPLAY, asks="what the issue is", looks=looks_at(get_issue), audits="issue")

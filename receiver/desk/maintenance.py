@@ -36,7 +36,7 @@ class PruneRequest(RequestModel):
 
 
 class Pruned(ResponseModel):
-    """What went, or would go: ledger rows, rejected deliveries, lines of the audit, days of bodies."""
+    """Rows that were deleted, or would be: ledger rows, rejected deliveries, lines of the audit, days of bodies."""
 
     dry_run: bool
     events: int
@@ -104,7 +104,7 @@ class Erased(ResponseModel):
     refused: int = Field(
         0, description="rejected deliveries, in quarantine or not, that were erased with them"
     )
-    closed: int = Field(default=0, description="what can't be decrypted here, and was not looked into")
+    closed: int = Field(default=0, description="bodies that can't be decrypted here, and were not searched")
     next: Cursor | None = Field(
         None, description="by a filter: ask for the next step with it; null at the end"
     )

@@ -1,4 +1,4 @@
-"""What the models of the desk are made of: the types of their fields, and how strictly they are read."""
+"""Parts of the desk's models: the types of their fields, and how strictly they are read."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ _NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 
 
 class RequestModel(BaseModel):
-    """What a client may send; nothing that is not named."""
+    """A request of a client; a field that is not named is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -144,7 +144,7 @@ Cursor = Annotated[
     PlainSerializer(lambda number: f"{number:016x}", return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^[0-7][0-9a-f]{15}$"}),
 ]
-"""Where a page ends: the id of its last row, to clients a text without a meaning."""
+"""The end of a page: the id of its last row, to clients a text without a meaning."""
 
 
 class Paged(RequestModel):

@@ -26,20 +26,20 @@ from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
 
 
 class PausePath(RequestModel):
-    """What is paused, by its kind and its name."""
+    """A source or a handler, by its kind and its name."""
 
     kind: Kind
     name: Text
 
 
 class Pauses(ResponseModel):
-    """What is paused, by kind and name."""
+    """The pauses, by kind and name."""
 
     data: list[Pause]
 
 
 class HandlerPattern(ResponseModel):
-    """What a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
+    """A pattern that a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
 
     place: Ours
     pattern: Ours
@@ -55,7 +55,7 @@ class Handler(ResponseModel):
     name: Ours
     takes: list[HandlerPattern] = Field(description="none if no worker has named it within a day")
     runs: int = Field(description=f"among the newest {handler_stats.RUNS_LOOKED_AT} of all handlers")
-    done: int = Field(description="of these")
+    done: int = Field(description="runs among these that are done")
     open: int
     dead: int
     failure_rate: float = Field(description="the share of their attempts that failed")

@@ -36,7 +36,7 @@ FeedCursor = Annotated[
 
 
 class PullRequest(RequestModel):
-    """What to pull; what is left out takes all."""
+    """The events to pull; a field that is left out takes all."""
 
     source: Name | None = None
     type: Text | None = Field(None, description="`*` stands for any text: `invoice.*`")
@@ -69,7 +69,7 @@ class PulledEventPath(PullPath):
 
 
 class PullQuery(RequestModel):
-    """Where to go on."""
+    """The position to go on at."""
 
     cursor: FeedCursor
 

@@ -38,7 +38,7 @@ class NotConfigured(Conflict):
 
 
 class Invalid(Refused):
-    """What was given is not what the action takes; the text names the fields."""
+    """Arguments are not those that the action takes; the text names the fields."""
 
     usual_code = "invalid"
 

@@ -1,4 +1,4 @@
-"""What an operator can ask or do is a function in a list; its signature and its decorator say all there is to know.
+"""Actions: each is a function in a list, which its signature and its decorator describe.
 
     @action(scope=Scope.READ)
     def get_event(desk: Desk, which: EventPath) -> FullEvent: ...
@@ -39,7 +39,7 @@ _noted: dict[tuple[str, ...], float] = {}
 
 @dataclass(slots=True)
 class Desk:
-    """Where something is asked: by whom, on which connection, and under which token if it came with one.
+    """The context of an action: who asks, on which connection, and under which token if there is one.
 
     `intake` takes test events in, where this process takes deliveries. `notifies_workers`: an action has made something
     due, of which workers are told once it is answered.
@@ -147,7 +147,7 @@ class Asks(Protocol):
 
 
 class Plan(NamedTuple):
-    """What an action would do, if that can be shown, and the models that it is asked by once somebody agrees."""
+    """A preview of an action, if there is one, and the models that it is asked by once somebody agrees."""
 
     shown: "Answer"
     models: Mapping[str, RequestModel]

@@ -1,4 +1,4 @@
-"""What was refused, and another chance for what is kept of it whole; and what came twice with two bodies."""
+"""Rejected deliveries, the quarantine and its verification, and conflicts."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from hookonce.receiver.vocabulary import REFUSALS
 
 
 class RejectedFilter(RequestModel):
-    """Of which source, and of which time."""
+    """A source and a span of time."""
 
     source: Name | None = Field(None, description="only of this source")
     since: Time | None = Field(None, description="only received then or later: 90s, 15m, 2h, 7d, a time")
@@ -49,7 +49,7 @@ class Rejection(ResponseModel):
     rejected_at: datetime
     source: Ours = Field(description="empty where no source has the name")
     reason: Ours
-    do: Ours | None = Field(description="what to do about that reason")
+    do: Ours | None = Field(description="advice for that reason")
     detail: str
     headers: dict[str, str]
     body_prefix: str = Field(description="the first bytes as text; what is no UTF-8 is replaced")
@@ -170,7 +170,7 @@ def _do(reason: str) -> str | None:
 
 
 class Holdings(ResponseModel):
-    """What is in quarantine, by source and reason."""
+    """The quarantine, by source and reason."""
 
     data: list[Holding]
 
@@ -183,7 +183,7 @@ class ReverifyRequest(RequestModel):
 
 
 class ReverifyResponse(ResponseModel):
-    """What became of them; `refused`, by reason, and `unopened` (sealed with a missing key) stay in quarantine."""
+    """Outcomes of a verification; `refused`, by reason, and `unopened` (the key is missing) stay in quarantine."""
 
     dry_run: bool
     looked_at: int

@@ -43,7 +43,7 @@ class EventIds(RequestModel):
 
 
 class SeenEvent(RequestModel):
-    """What was shown of an event: the `view` that an earlier answer gave."""
+    """The `view` of an event that an earlier answer gave."""
 
     event: IdInBody
     view: Text
@@ -60,7 +60,7 @@ class ReplayRequest(EventIds):
     again: bool = Field(default=False, description="run handlers that are done once more")
     seen: Annotated[list[SeenEvent], Field(max_length=REPLAY_BATCH)] = Field(
         default_factory=list,
-        description="what was shown of events; those that have changed since are left alone",
+        description="views of events that were shown; events that have changed since are left alone",
     )
     forget_steps: Annotated[list[Text], Field(max_length=100)] = Field(
         default_factory=list, description="names of steps to repeat"
@@ -68,7 +68,7 @@ class ReplayRequest(EventIds):
 
 
 class Replayed(ResponseModel):
-    """What became of the events that were named, and which of them the ledger does not hold."""
+    """Outcomes of the events that were named, and those that the ledger does not hold."""
 
     outcomes: list[ReplayResult]
     unknown: list[Identifier]

@@ -47,9 +47,7 @@ class SourceModel(ResponseModel):
 
     name: Ours
     provider: Ours
-    url: Ours = Field(
-        description="what to give to the sender; a path only, where no public_url is configured"
-    )
+    url: Ours = Field(description="URL for the sender; a path only, if no public_url is configured")
     secrets: list[Slot]
     secret_notes: list[Ours] = Field(
         description="quotes, blanks or line ends around a secret, by its reference"
@@ -70,7 +68,7 @@ class Sources(ResponseModel):
 
 
 class TestEventRequest(RequestModel):
-    """What to send; without a type, what its sender sends most."""
+    """The type of a test event; without one the sender's most frequent."""
 
     type: Text | None = None
 
@@ -117,7 +115,7 @@ class HandedSecret(ResponseModel):
 
 
 class HandedSecrets(ResponseModel):
-    """What senders handed out, by source."""
+    """Secrets received in handshakes, by source."""
 
     data: list[HandedSecret]
 

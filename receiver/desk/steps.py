@@ -38,12 +38,12 @@ class StoppedSteps(ResponseModel):
 
 
 class StepDecision(RequestModel):
-    """What is decided about a step of a handler: that it happened, and its result, or that it be done again."""
+    """A decision about a step: it happened, with its result, or it is to be done again."""
 
     handler: Text
     step: Text
     decision: Literal["done", "forget"]
-    result: Any = Field(None, description="what it gave, if it is `done`")
+    result: Any = Field(None, description="result of the step, if it is `done`")
 
 
 @action(scope=Scope.READ)

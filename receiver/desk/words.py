@@ -1,4 +1,4 @@
-"""What the inbox's words mean: a status, a reason of a rejection, a term."""
+"""Meanings of the inbox's words: a status, a reason of a rejection, a term."""
 
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.models import RequestModel, Text
@@ -23,7 +23,7 @@ class WordPath(RequestModel):
 
 
 class Meaning(ResponseModel):
-    """What a word means as one kind of word; `do` is what to do about it, if there is something to do."""
+    """The meaning of a word as one kind of word; `do` is advice, if there is any."""
 
     kind: Ours
     word: Ours
@@ -32,7 +32,7 @@ class Meaning(ResponseModel):
 
 
 class Meanings(ResponseModel):
-    """What a word means, as each kind of word that it is."""
+    """The meanings of a word, one for each kind of word that it is."""
 
     data: list[Meaning]
 

@@ -46,7 +46,7 @@ class LogLine(ResponseModel):
     """A line that a handler printed or logged, or a call of another service that it traced (`CALL`)."""
 
     at: int = Field(description="milliseconds since its attempt began")
-    level: str = Field(description="of a logger's line; empty for what was printed")
+    level: str = Field(description="level of a logger's line; empty for a printed line")
     logger: str = Field(description="the logger's name, `stdout` or `stderr`; `call` for a call")
     text: str
     took: int | None = Field(
@@ -67,7 +67,7 @@ class AttemptLog(ResponseModel):
     )
     batch: Identifier | None = Field(
         default=None,
-        description="of lines of a batch: its first event, which keeps them; null with that, and where it was no batch",
+        description="first event of the batch, which keeps the lines; null for that event, and without a batch",
     )
 
 

@@ -47,7 +47,7 @@ class Step(ResponseModel):
         description="`unknown`: it was cut off or failed, and may have happened; `stopped`: it waits for a person"
     )
     attempts: int
-    key: str = Field(description="what the other side knows it by")
+    key: str = Field(description="idempotency key that the other side has seen")
     started_at: datetime
     finished_at: datetime | None
     result: Any

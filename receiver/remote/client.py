@@ -81,7 +81,7 @@ class Client:
         if answer.ok and answer.headers.get("Content-Type") == "application/octet-stream":
             return content
         self._read(answer, content, is_probe=False)
-        raise Refused(f"what answers at {self.url} is no file of an inbox")
+        raise Refused(f"the server at {self.url} is no file of an inbox")
 
     def version(self) -> str:
         """Return the version of hookonce that answers there; empty if it does not say."""
@@ -181,7 +181,7 @@ class Client:
                 )
             told = f"{status}, {plain(kind) or 'of no type'}"
             raise Refused(
-                f"what answers at {self.url} is no inbox ({told}): a proxy, a sign-in page, or another address",
+                f"the server at {self.url} is no inbox ({told}): a proxy, a sign-in page, or another address",
                 NO_INBOX,
             )
         if answer.ok and status != requests.codes.accepted:

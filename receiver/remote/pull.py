@@ -248,7 +248,7 @@ class Puller:
             return kind.model_validate(answer)
         except ValidationError:
             raise RemoteError(
-                f"what answers at {self._client.url} is no inbox that this version knows"
+                f"the server at {self._client.url} is no inbox that this version knows"
             ) from None
 
     def _note(self, error: RemoteError) -> None:

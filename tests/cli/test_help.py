@@ -112,7 +112,7 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
         ("breakers", "hookonce limits"),
         ("verify", "hookonce explain"),
         ("exits", "hookonce help exits"),
-        ("man", "hookonce help"),
+        ("man", "hookonce help NAME"),
     ],
 )
 def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, shown):

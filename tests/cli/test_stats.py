@@ -43,7 +43,7 @@ def test_slots_in_use_and_lost_are_said_of_each_worker(stats, ledger):
 
     lines, document = stats("slots")
 
-    kept = "one of them kept for handlers that are quick, if there are any"
+    kept = "one is reserved for fast handlers"
     assert [re.sub(r"\d+ s ago", "N s ago", line) for line in lines] == [
         f"0 of 4 in use, {kept} (host:1, N s ago)",
         f"9 of 16 in use, 2 lost, {kept} (host:2, N s ago)",
@@ -136,7 +136,8 @@ def test_batches_are_said_with_what_is_left_of_those_that_failed(stats, ledger):
 
     (line,), document = stats("batches")
 
-    said = "shop.track: 3 events in 1, halved 1 times; 2 parts are to be tried, the next of 4: ValueError"
+    left = "the batch is being split; the next of 2 parts has 4 events"
+    said = f"shop.track: 3 events in 1, halved 1 times; {left}: ValueError"
     assert line.startswith(said)
     (row,) = document["batches"]
     assert "ValueError" in row.pop("error")

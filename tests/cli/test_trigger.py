@@ -255,7 +255,7 @@ def test_trigger_sends_what_was_saved_in_the_editor(hookonce, ledger, monkeypatc
     ("script", "said"),
     [
         ("true", "the body was not saved, so nothing was sent"),
-        ("echo { > $1", "what was saved can't be sent: "),
+        ("echo { > $1", "the saved body can't be sent: "),
     ],
 )
 def test_trigger_sends_nothing_that_was_not_saved_or_is_no_json(

@@ -21,5 +21,5 @@ def test_window_forget_does_what_counts_while_redis_is_away(inbox, ledger, hooko
     forgotten = hookonce("window", "forget")
 
     assert forgotten.code == 0
-    assert "nothing of before is believed any more" in forgotten.err
+    assert "the window is reset" in forgotten.err
     assert ledger.execute(KEY).fetchone() != before

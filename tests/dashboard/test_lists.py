@@ -14,7 +14,7 @@ from tests.support import desk
 @pytest.mark.parametrize(
     ("path", "leads_on"),
     [
-        ("alerts", "Sent to nobody: name URLs in"),
+        ("alerts", "No destination configured"),
         ("stopped-steps", "event.step("),
         ("commands", "[commands.NAME]"),
         ("bulk", "/admin/bulk/new?status=dead"),

@@ -56,3 +56,43 @@ def test_what_the_product_shows_has_no_word_to_avoid(file):
 @for_each(PAGES)
 def test_documents_have_no_word_to_avoid(page):
     assert avoided(page.read_text()) == []
+
+
+ASKING = re.compile(r"(?:What|Who|Whoever|Of|Where|The same)\b", re.IGNORECASE)
+FIRST = frozenset({"tell", "echo", "put", "say"})
+"""Functions whose first argument is shown; of a mistake it is the first one, too."""
+NAMED = {"Field": "description", "option": "help", "Option": "help", "group": "help", "Group": "help"}
+MISTAKES = (
+    "Error",
+    "Refused",
+    "NotFound",
+    "Conflict",
+    "Exception",
+    "Invalid",
+    "Unavailable",
+    "NotConfigured",
+)
+
+
+def messages(tree):
+    """Yield the beginnings of the texts that a module gives to those who show them."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        given = call.args[:1] if name in FIRST or name.endswith(MISTAKES) else []
+        given += [each.value for each in call.keywords if each.arg == NAMED.get(name, "")]
+        for text in given:
+            first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+
+
+def test_message_that_hides_its_noun_is_found():
+    source = 'tell("what came"); raise_(NotFound(f"where {x}")); Field(None, description="of it"); tell("whatever")'
+
+    found = {text for text in messages(ast.parse(source)) if ASKING.match(text)}
+    assert found == {"what came", "where ", "of it"}
+
+
+@for_each(MODULES)
+def test_no_message_hides_its_noun(file):
+    assert [text for text in messages(ast.parse(file.read_text())) if ASKING.match(text)] == []

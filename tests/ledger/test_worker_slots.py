@@ -73,7 +73,8 @@ def test_report_takes_the_place_of_the_one_before(connection):
     for busy in (1, 4):
         worker_slots.report(connection, worker, "host:1", SlotReport(8, busy, busy // 2), [])
 
-    assert [each[:4] for each in worker_slots.workers(connection)] == [("host:1", 8, 4, 2)]
+    (each,) = worker_slots.workers(connection)
+    assert (each.name, each.slots, each.busy, each.lost) == ("host:1", 8, 4, 2)
 
 
 @pytest.mark.parametrize(("slots", "count"), [(1, 0), (2, 1)])

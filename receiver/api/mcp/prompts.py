@@ -30,7 +30,7 @@ _JOBS: Final[Mapping[str, _Job]] = {
         "an issue, as `issues` lists it",
         "The cause of issue {!r} is fixed. Plan a bulk replay of its dead events (`plan` with the action "
         "`start_bulk_replay` and a filter of status `dead` and this issue), show me how many events match and of which "
-        "types, and call `confirm` only once I agree. Then follow it with `show`, and tell me what died again.",
+        "types, and call `confirm` only once I agree. Then follow it with `show`, and tell me which events died again.",
     ),
     "why_is_a_sender_rejected": _Job(
         "Find out why deliveries of a source are rejected.",

@@ -84,7 +84,7 @@ class Show(RequestModel):
         description="an event (ledger id, source:event_id, how a sender's id begins), a run (`12/shop.credit`), "
         "an issue, a source, a handler; with `kind` also the number of a rejection or a bulk replay, or a word"
     )
-    kind: Kind | None = Field(None, description="what `id` is, where it could be several")
+    kind: Kind | None = Field(None, description="kind of the `id`, if it could be several things")
 
 
 class OfEvent(RequestModel):
@@ -198,7 +198,7 @@ def _waits(here: Asks, _asked: Nothing) -> Answers:
 _LISTED: Final = (
     Question("overview", "The state of the inbox: events by source and status, what waits, rejections, open alerts, "
              "pauses. Start here.", Nothing, lambda here, _: {"": here.ask(get_stats)}),
-    Question("find", "Find events by source, status, type, account, handler, error, issue, time, or what bodies hold.",
+    Question("find", "Find events by source, status, type, account, handler, error, issue, time, or text in bodies.",
              Find, _find),
     Question("show", "Show one thing by its id: an event, run, issue, source, handler, rejection, bulk replay or word.",
              Show, _show),

@@ -1,4 +1,4 @@
-"""What an agent can look at by an address: events and sources, where the API has them.
+"""Resources of an agent, each by an address: events and sources, where the API has them.
 
 `hookonce://events/12` is what `GET /events/12` answers, and so is every other read of an event or a source.
 """

@@ -1,4 +1,4 @@
-"""What must not get into a file that somebody will commit: credentials in headers and in the URL.
+"""Masks credentials in headers and in the URL of a captured request, whose file may be committed.
 
 A signature is not a credential, and without it a delivery is of no use to a test, so it stays; so does a signed token
 that names the hash of this very body. What is masked becomes `[secret]`, or `[signed token]` if it was one; the name of

@@ -1,4 +1,4 @@
-"""What a signature looks like before anybody knows who made it: its bytes say by which algorithms it could be.
+"""Forms of signatures of unknown senders: their bytes show the algorithms that they could be of.
 
 64 bytes are a signature by Ed25519 as well as an HMAC-SHA512, and of ECDSA on P-256 if it is two numbers; only the key
 tells. A token says by itself how it is signed.

@@ -77,7 +77,7 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         if each.issue:
             click.echo(f"        hookonce issues show {each.issue}")
     if not (found.is_complete or as_json):
-        tell(f"of the newest {MAX_DEATHS}")
+        tell(f"the newest {MAX_DEATHS} dead events were grouped")
 
 
 def _print(found: list[ListedEvent], given: Mapping[str, Any], hint: str | None, *, as_json: bool) -> None:

@@ -30,7 +30,7 @@ _POLL_INTERVAL = 0.2  # seconds between looks for Ctrl-C
 
 
 class Arriving(Protocol):
-    """Where requests come from: a queue, or something that looks like one."""
+    """A source of requests: a queue, or an object with its methods."""
 
     def get(self, *, timeout: float) -> Captured:
         """Return the next one. Raises: Empty."""

@@ -59,14 +59,12 @@ def current() -> None:
         "hookonce db roles --receiver inbox_in --worker inbox_work --desk inbox_in --apply",
     ),
 )
-@click.option("--receiver", metavar="ROLE", help="who takes deliveries in: `hookonce serve`")
-@click.option("--worker", metavar="ROLE", help="who runs handlers and looks after the ledger")
-@click.option("--desk", metavar="ROLE", help="who commands, the API and the dashboard are")
-@click.option("--django", metavar="ROLE", help="who Django is connected as, where its worker ends runs")
-@click.option(
-    "--reader", metavar="ROLE", help="who asks by SQL for states and figures, and reads no contents"
-)
-@click.option("--upgrade", metavar="ROLE", help="who is to own the ledger, and to run `hookonce db upgrade`")
+@click.option("--receiver", metavar="ROLE", help="role of `hookonce serve`, which takes deliveries in")
+@click.option("--worker", metavar="ROLE", help="role of `hookonce worker`, which runs handlers")
+@click.option("--desk", metavar="ROLE", help="role of commands, the API and the console")
+@click.option("--django", metavar="ROLE", help="role of Django's own connection, if its worker ends runs")
+@click.option("--reader", metavar="ROLE", help="role that reads states and figures by SQL, and no content")
+@click.option("--upgrade", metavar="ROLE", help="role that owns the ledger and runs `hookonce db upgrade`")
 @click.option(
     "--apply", "applies", is_flag=True, help="run the SQL as the role in DATABASE_URL, and print none"
 )

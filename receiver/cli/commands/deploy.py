@@ -35,7 +35,7 @@ _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
         "copy them to /etc/systemd/system/, and run: systemctl daemon-reload",
     ),
 }
-"""What can be asked for → (its files, what is to be done with them)."""
+"""Targets → (files, next steps)."""
 
 
 @click.command(epilog=examples("hookonce deploy systemd", "hookonce deploy compose --dir shop"))
@@ -45,7 +45,7 @@ _PLACES: dict[str, tuple[tuple[str, ...], str]] = {
     "folder",
     default=".",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the files go; this directory by default.",
+    help="Directory for the files; this one by default.",
 )
 def deploy(what: str, folder: Path) -> None:
     """Write the files that run hookonce with systemd, Docker Compose, nginx and others, as this version needs them.

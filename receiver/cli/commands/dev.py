@@ -55,13 +55,13 @@ def _words(_context: click.Context, parameter: click.Parameter, command: str | N
     )
 )
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Where to listen."
+    "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen at."
 )
 @click.option(
     "--worker",
     metavar="COMMAND",
     callback=_words,
-    help="What to run as the worker instead of `hookonce worker`: 'python manage.py hookonce_worker'.",
+    help="Command to run as the worker instead of `hookonce worker`: 'python manage.py hookonce_worker'.",
 )
 @click.option(
     "--reload/--no-reload",

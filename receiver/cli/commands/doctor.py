@@ -1,5 +1,7 @@
 """`hookonce doctor`: checks everything a delivery and its runs need, and says what to do."""
 
+import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -40,6 +42,10 @@ def doctor(*, as_json: bool) -> None:
 
 
 def _findings() -> Iterator[Finding]:
+    level = os.environ.get("HOOKONCE_LOG_LEVEL") or "WARNING"
+    if level.upper() not in logging.getLevelNamesMapping():
+        text = f"HOOKONCE_LOG_LEVEL is {level!r}; expected DEBUG, INFO, WARNING, ERROR or CRITICAL"
+        yield Finding("fail", "log level", text)
     try:
         settings = load_settings(need_secrets=False)
     except ConfigError as error:

@@ -25,7 +25,7 @@ _LONGEST = 1000
     )
 )
 @click.argument("url", required=False)
-@click.option("--name", help="What the profile is called here; default is the address's host.")
+@click.option("--name", help="Name of the profile; default is the address's host.")
 @click.option("--list", "listing", is_flag=True, help="List the profiles of this machine, and ask nothing.")
 def login(url: str | None, name: str | None, *, listing: bool) -> None:
     """Keep a token of the inbox at URL, so that `--from`, `listen` and `--at` may ask it.
@@ -57,7 +57,7 @@ def login(url: str | None, name: str | None, *, listing: bool) -> None:
     asked = client.get("/token")
     scopes = asked.get("scopes")
     if not isinstance(asked.get("name"), str) or not isinstance(scopes, list):
-        raise click.ClickException(f"what answers at {where} is no inbox that this version knows")
+        raise click.ClickException(f"the server at {where} is no inbox that this version knows")
     profiles.save(profile)
     until = asked.get("expires_at")
     ends = f"until {clean(str(until))}" if until else "until it is revoked"

@@ -22,8 +22,10 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # older versions of 
 
 
 @click.command()
-@click.option("--url", help=f"Where a receiver answers; default $HOOKONCE_API_URL, or {_DEFAULT_URL}.")
-@click.option("--http", "address", type=_Address(), help="Serve HTTP there at /mcp instead of stdio.")
+@click.option("--url", help=f"Address of the receiver; default $HOOKONCE_API_URL, or {_DEFAULT_URL}.")
+@click.option(
+    "--http", "address", type=_Address(), help="Serve HTTP at this address and /mcp instead of stdio."
+)
 @click.option("--read-only", is_flag=True, help="Leave out the tools that change something.")
 def mcp(url: str | None, address: tuple[str, int] | None, *, read_only: bool) -> None:
     """Let an agent look into the inbox, and act after a plan, by the Model Context Protocol.

@@ -41,7 +41,7 @@ def new() -> None:
 @click.option(
     "--secret",
     default="",
-    help="What that delivery was signed with, or the sender's public key: tells how. Roll a secret afterwards.",
+    help="The secret of that delivery, or the sender's public key: finds the scheme. Roll a secret afterwards.",
 )
 @click.option(
     "--table",

@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.reasons import HANDLER, SOURCE
 _IS_A_TYPO = 0.8
 """From which likeness on, by difflib, a name is taken for another that was mistyped."""
 _KIND = click.option(
-    "--kind", type=click.Choice(tuple(reasons.PAUSES)), help="What NAME is, where it could be both."
+    "--kind", type=click.Choice(tuple(reasons.PAUSES)), help="Kind of NAME, if it could be both."
 )
 
 

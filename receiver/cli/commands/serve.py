@@ -25,7 +25,7 @@ from hookonce.receiver.monitoring import health
 from hookonce.receiver.processes.introduction import introduce, named
 
 _ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})(?=\s*(?:,|$))")
-"""Of `--bind`: hosts and ports; files and descriptors are gunicorn's to judge."""
+"""Hosts and ports of `--bind`; files and descriptors are gunicorn's to judge."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -1,8 +1,6 @@
 """`hookonce events show`: one event in full."""
 
 import json
-import shutil
-import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +15,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output import event_page
+from hookonce.receiver.cli.output.printing import page
 from hookonce.receiver.cli.output.tables import document_body, print_json
 from hookonce.receiver.desk.events import (
     EventPath,
@@ -49,11 +48,7 @@ def show(reference: str, *, with_body: bool, raw: bool, as_json: bool) -> None:
         if as_json:
             print_json(_document(here, found, body))
             return
-    text = "\n".join(event_page.lines(found, datetime.now(UTC), body))
-    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines - 1:
-        click.echo_via_pager(text)
-    else:
-        click.echo(text)
+    page("\n".join(event_page.lines(found, datetime.now(UTC), body)))
 
 
 def _has_body(found: FullEvent, is_wanted: bool) -> bool:  # noqa: FBT001  a condition

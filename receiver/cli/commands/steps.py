@@ -52,7 +52,7 @@ def list_(reference: str | None, *, as_json: bool) -> None:
 @_NAME
 @_HANDLER
 @click.option(
-    "--result", required=True, metavar="JSON", help="What it gave, for the handler to continue with."
+    "--result", required=True, metavar="JSON", help="Result of the step, for the handler to continue with."
 )
 def done_(reference: str, name: str, handler: str | None, result: str) -> None:
     """Say that STEP happened, and what it gave.

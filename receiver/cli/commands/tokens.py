@@ -28,7 +28,7 @@ def tokens() -> None:
     multiple=True,
     required=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="What it is good for; may be repeated. bodies shows content; admin includes the others.",
+    help="Scope of the token; may be repeated. bodies shows content; admin includes the others.",
 )
 @click.option("--expires", type=SPAN, help="Good for so long: 12h, 90d. Without, until it is revoked.")
 def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> None:

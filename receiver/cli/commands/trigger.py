@@ -51,7 +51,7 @@ class SampleDelivery:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver said to one delivery; `status` is its word, or its reason for a refusal."""
+    """The answer of the receiver to one delivery; `status` is its word, or its reason for a refusal."""
 
     http_status: int
     status: str
@@ -271,7 +271,7 @@ def _change(document: Document, removals: Sequence[str], changes: Sequence[str],
     try:
         document.edited(text)
     except ValueError as error:
-        raise click.ClickException(f"what was saved can't be sent: {error}") from None
+        raise click.ClickException(f"the saved body can't be sent: {error}") from None
 
 
 def _send(

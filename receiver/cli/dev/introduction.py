@@ -1,4 +1,4 @@
-"""What `hookonce dev` says at its start: who may send where, with which secret, and how to try it."""
+"""The introduction of `hookonce dev`: who may send where, with which secret, and how to try it."""
 
 from collections.abc import Iterator, Sequence
 

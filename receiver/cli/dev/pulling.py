@@ -49,7 +49,7 @@ class Origin:
 
     @property
     def file_name(self) -> str:
-        """What the cursor's file is called: another for another inbox or filter."""
+        """The name of the cursor's file, one for each inbox and filter."""
         said = "\0".join((self.profile.url, self.wanted.source or "", self.wanted.type or ""))
         return f"pull-{hashlib.sha256(said.encode()).hexdigest()[:16]}.json"
 

@@ -1,4 +1,4 @@
-"""What `hookonce dev` does when a file changes: handlers in the worker, all else in receiver and worker.
+"""Reloads after a file has changed under `hookonce dev`: handlers in the worker, all else in receiver and worker.
 
 A configuration with a mistake changes nothing: the mistake is told, and what runs goes on as it was.
 """

@@ -1,4 +1,4 @@
-"""What `hookonce dev` shows of its children: a line per delivery and per run, and why attempts failed."""
+"""The output of `hookonce dev`: a line per delivery and per run, and why attempts failed."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What the doctor command checks.
+"""Checks of `hookonce doctor`.
 
 `handlers` has a worker load them, `servers` looks at PostgreSQL, Redis and the workers, `slots` at workers that run
 many at once, `lost_events` at whether something is left of each event, `conflicts` at sources whose ids do not tell

@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of sources: ids that do not tell their events apart."""
+"""Findings of `hookonce doctor` about sources: ids that do not tell their events apart."""
 
 from collections.abc import Iterator
 from contextlib import suppress

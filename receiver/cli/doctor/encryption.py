@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds about encryption: whether everything that is sealed can be opened here."""
+"""Findings of `hookonce doctor` about encryption: whether everything that is sealed can be opened here."""
 
 from collections.abc import Iterator
 from datetime import timedelta

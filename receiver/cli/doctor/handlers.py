@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of handlers: it has a worker load them, in a process of its own, and end.
+"""Findings of `hookonce doctor` about handlers: it has a worker load them, in a process of its own, and end.
 
 So they are imported as a worker imports them, and whatever they do meanwhile (hang, crash, start threads) they don't
 do to us.
@@ -73,6 +73,10 @@ def _judge(status: int | None, said: dict[str, Any]) -> Finding:
         return Finding("fail", "handlers", text)
     if "handlers" in said:
         number = said["handlers"]
+        if not number:
+            return Finding(
+                "warn", "handlers", "no function of these modules is decorated with `@on`; add one"
+            )
         return Finding("ok", "handlers", f"{number} import{'s' if number == 1 else ''}")
     if "handler_error" in said:
         return Finding("fail", "handlers", f"{said['handler_error']}; `hookonce worker` will not start")

@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of the ledger: events of which nothing is left but that they came, runs unclaimed."""
+"""Findings of `hookonce doctor` about the ledger: events that are lost, and runs that nobody claims."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What `hookonce doctor` asks PostgreSQL and Redis."""
+"""Findings of `hookonce doctor` about PostgreSQL and Redis."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ GOOD_POLICIES = frozenset({"noeviction", "volatile-ttl"})
 
 
 class Finding(NamedTuple):
-    """What a check found, and what to do about it."""
+    """The result of a check, and what to do about it."""
 
     level: Literal["ok", "warn", "fail"]
     check: str

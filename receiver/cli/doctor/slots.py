@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of workers that run many at once: connections, lost slots, transactions that wait."""
+"""Findings of `hookonce doctor` about workers with several slots: connections, lost slots, transactions that wait."""
 
 from collections.abc import Iterator
 from contextlib import suppress

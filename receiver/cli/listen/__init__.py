@@ -1,1 +1,1 @@
-"""What `hookonce listen` does: `signers` know with which secret to sign, `forwarder` sends, `target` is where to."""
+"""Parts of `hookonce listen`: `signers` know with which secret to sign, `forwarder` sends, `target` is where to."""

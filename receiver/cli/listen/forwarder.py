@@ -52,7 +52,7 @@ class _Skipped(Exception):  # noqa: N818  a state of the world
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an event: whether the program took it, None if it was not sent."""
+    """The outcome of an event: whether the program took it, None if it was not sent."""
 
     event: int
     is_taken: bool | None

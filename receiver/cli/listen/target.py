@@ -12,7 +12,7 @@ _PLACE = "{source}"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where events go; `{source}` in the address stands for the name of an event's source."""
+    """The address that events go to; `{source}` in it stands for the name of an event's source."""
 
     address: str
 

@@ -67,7 +67,7 @@ _BODY = '{"id": "evt_1", "type": "order.created", "order": {"total": 1999, "curr
 
 @dataclass(frozen=True)
 class Made:
-    """What is to be written, by its path from the current directory, and remarks for the user.
+    """Files to write, by their path from the current directory, and remarks for the user.
 
     `is_verified`: whether nothing contradicts what was written; a secret that fits in no way does.
     """

@@ -193,7 +193,7 @@ def _place(function: str, *arguments: str) -> str:
 
 
 def _identity(known: Guess) -> str:
-    """What makes two events two: where their id is."""
+    """The place of the id that tells two events apart."""
     function, *arguments = known.places["id"]
     if function in {"field", "header"}:
         [name] = arguments
@@ -204,7 +204,7 @@ def _identity(known: Guess) -> str:
 
 
 def _event(known: Guess, request: http_file.Captured) -> Event | None:
-    """What the module will make of the delivery."""
+    """The events that the module will make of the delivery."""
     headers = request.lowered()
     arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     read = kit.any_body if _is_text(request) else kit.json_body

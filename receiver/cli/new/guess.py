@@ -1,4 +1,4 @@
-"""What a captured delivery says about its sender: which header signs, how it is spelled, where id and type are.
+"""Guesses a sender's scheme from a captured delivery: which header signs, how it is spelled, where id and type are.
 
 Names and lengths tell most of it. With the secret the rest is tried out: only what verifies this very delivery
 is called found, everything else is a guess and said to be one.
@@ -40,7 +40,7 @@ _ID: Final = re.compile(
     r"(event|delivery|message|msg|webhook|notification|request)-?(id|uuid|guid)\b|-delivery$"
 )
 _ANY_ID: Final = re.compile(r"-(id|uuid|guid)$")
-"""Of a header that may be signed besides the body: more than those that would hold an event's id."""
+"""Names of headers that may be signed besides the body, more than those that hold an event's id."""
 _ID_LIKE: Final = re.compile(r"(?=.*[0-9])[!-~]{6,200}")
 """A value that may be an id, whatever its header is called."""
 _TYPE: Final = re.compile(r"(event|topic|action)(-?(type|name))?$")
@@ -96,7 +96,7 @@ _OWN_TYPES: Final = ("type", "event_type", "kind", "topic")
 
 @dataclass(frozen=True)
 class Guess:
-    """What is known: a scheme with its arguments, places as (function, argument), and if the scheme verified.
+    """A guess: a scheme with its arguments, places as (function, argument), and if the scheme verified.
 
     in_headers: names of headers that hold the id, or the type
     found: whether the secret verifies this delivery, or stands in it
@@ -420,7 +420,7 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
 
 
 def _listed_headers(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, str]]:
-    """What is signed where the signature's header lists it, `headers="(request-target) date digest"`."""
+    """The signed parts as the signature's header lists them, `headers="(request-target) date digest"`."""
     digest = b64encode(sha256(delivery.body).digest()).decode()
     for found in filter(None, map(_SIGNED_HEADERS.search, delivery.headers.values())):
         lines = []

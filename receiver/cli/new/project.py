@@ -47,7 +47,7 @@ class NewSource:
 
     @property
     def variable(self) -> str:
-        """Where its secret is."""
+        """The variable of its secret."""
         return f"{re.sub(r'[^A-Z0-9]', '_', self.name.upper())}_WEBHOOK_SECRET"
 
     @property

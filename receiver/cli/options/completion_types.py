@@ -1,4 +1,4 @@
-"""What the shell may complete, as options and arguments say it; `receiver.cli.options.completion_values` finds it.
+"""Types of options and arguments that the shell completes; `receiver.cli.options.completion_values` finds it.
 
 A completion must be quick and never talks: without a configuration or a server it offers nothing.
 """
@@ -35,4 +35,4 @@ PROVIDERS = _completing("providers")
 PAUSABLE = _completing("pausable")
 EVENTS = _completing("events")
 SAMPLE_TYPES = _completing("sample types")
-"""Of the source that was named before."""
+"""The types of the source that was named before."""

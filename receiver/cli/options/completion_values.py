@@ -1,4 +1,4 @@
-"""What there is to complete: names from the configuration, and from the ledger if it answers at once.
+"""Values that the shell completes: names from the configuration, and from the ledger if it answers at once.
 
 `receiver.cli.options.completion_types` offers the shell those that begin as the word does.
 """

@@ -1,4 +1,4 @@
-"""What commands print, and the codes they exit with.
+"""Output of commands, and their exit codes.
 
 `tables` prints listings for people and programs, `terminal_tables` fits them to a terminal, `tracebacks` shows why a
 handler failed, `event_lines` lists events and `event_page` shows one, with `colors` for statuses, `times` and numbers

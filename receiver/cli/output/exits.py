@@ -11,7 +11,7 @@ import click
 
 
 class Exit(IntEnum):
-    """What the shell gets."""
+    """The codes that the shell gets."""
 
     OK = 0
     FAILURE = 1

@@ -39,6 +39,14 @@ def put(text: str, indent: str = "  ") -> None:
     echo(fitted(text, indent))
 
 
+def page(text: str) -> None:
+    """Print a text on stdout; a terminal shows one that is longer than its height in a pager."""
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines - 1:
+        click.echo_via_pager(text, color=False if os.environ.get("NO_COLOR") else None)
+    else:
+        echo(text)
+
+
 def fitted(text: str, indent: str = "  ") -> str:
     """Return a text as it fits into stdout: `folded` where that is a terminal."""
     return folded(text, indent) if sys.stdout.isatty() else text

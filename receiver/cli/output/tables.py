@@ -5,7 +5,6 @@ markup into it. Whatever is not printable is shown escaped, and nothing is ever 
 """
 
 import json
-import os
 import shutil
 import sys
 from base64 import b64encode
@@ -16,7 +15,7 @@ from typing import IO, Any
 import click
 
 from hookonce.receiver.cli.output import terminal_tables
-from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.printing import page, tell
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | None = None) -> None:
@@ -29,8 +28,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | 
         tell(empty)
         return
     if sys.stdout.isatty():
-        for line in terminal_tables.lines(columns, cells, shutil.get_terminal_size().columns):
-            click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
+        page("\n".join(terminal_tables.lines(columns, cells, shutil.get_terminal_size().columns)))
         return
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for row in ([name.upper() for name in columns], *cells):

@@ -1,4 +1,4 @@
-"""What a replay made of each event, in words and as an exit code."""
+"""The outcome of a replay for each event, in words and as an exit code."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ _DESCRIPTIONS = {
 
 
 _LEFT_ALONE = frozenset({ReplayOutcome.RUNNING, ReplayOutcome.DONE})
-"""What could be replayed, but for its state."""
+"""Outcomes of events that could be replayed in another state."""
 
 
 class ReplayReport:

@@ -1,4 +1,4 @@
-"""What a bulk replay would run again, said before it does; and that it is asked for."""
+"""The preview of a bulk replay, and the question before it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

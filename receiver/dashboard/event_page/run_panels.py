@@ -14,7 +14,7 @@ from hookonce.receiver.ledger.traceback_frames import Frame, Raised
 MAX_ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
 WHOLE_TRACEBACKS = 5
-"""Of earlier attempts, the newest; of those before, the code at one frame is shown: all of it is in `events show`."""
+"""Earlier attempts with a whole traceback, the newest; of those before, the code at one frame is shown."""
 _NAME = re.compile(r"([A-Za-z_][\w.]*)(?=: |$| \()")
 _ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED)
 
@@ -44,7 +44,7 @@ class Failure:
 
     @property
     def said(self) -> str:
-        """What went wrong: more of it where errors are sealed, and the traceback is opened here."""
+        """The text of the error, from the traceback where errors are sealed."""
         error, said = str(self.row["error"]), self.errors[0].said if self.errors else ""
         name = _NAME.match(said)
         return said if name and error.startswith(name[1].rpartition(".")[2]) else error
@@ -66,7 +66,7 @@ class Failure:
 
     @property
     def message(self) -> str:
-        """What the error says beside its class."""
+        """The text of the error without its class."""
         return self.said[len(self.name) :].removeprefix(":").strip()
 
 

@@ -1,4 +1,4 @@
-"""Where the time of an event went: each attempt, its steps and traced calls as bars on one scale, and the pauses.
+"""The timeline of an event: each attempt, its steps and traced calls as bars on one scale, and the pauses.
 
 The scale is the same for all that was at work. A pause in which nothing was (minutes until the next attempt, where an
 attempt takes milliseconds) is drawn as a gap of one width, with its length on it: it would leave nothing to see of the
@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.steps import Step, StepStatus
 MAX_ROWS = 60
 """Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
 _GAP_WIDTH = 9.0
-"""Of a gap, in per cent of the whole; gaps never take more than half of it."""
+"""The width of a gap, in per cent of the whole; gaps never take more than half of it."""
 _LONG_PAUSE = 5
 """How many times as long as all work a pause is that is drawn as a gap: to scale it would leave nothing to see."""
 _SHORTEST_PAUSE = timedelta(milliseconds=50)
@@ -30,7 +30,7 @@ _TICK_DISTANCE = 20.0
 
 
 class Kind(StrEnum):
-    """What a row is of."""
+    """Kinds of rows."""
 
     ARRIVAL = "arrival"
     ATTEMPT = "attempt"
@@ -86,7 +86,7 @@ class Span:
 
     @property
     def end(self) -> float:
-        """Where it ends."""
+        """Its right end."""
         return round(self.x + self.width, 2)
 
 

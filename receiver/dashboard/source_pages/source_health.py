@@ -44,7 +44,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the ledger tells of all sources, read at once; by source."""
+    """Figures of all sources, read at once; by source."""
 
     last: dict[str, datetime]
     usual_gap: dict[str, timedelta]

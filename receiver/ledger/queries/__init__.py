@@ -1,4 +1,4 @@
-"""What an operator looks up. Reads only, and bounded at any size of the ledger.
+"""Queries of an operator. They only read, and bounded at any size of the ledger.
 
 - `event_filter`, `id_ranges`: which events are meant, and where in the ledger they can be
 - `events`, `event_details`, `event_lookup`: listings and pages, one event in full, events by a part of their id

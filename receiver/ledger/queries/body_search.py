@@ -22,9 +22,9 @@ from hookonce.receiver.ledger.queries.needles import Needle
 MAX_EVENTS = 50_000
 """Events looked into at a time."""
 MAX_BYTES = 8_000_000
-"""Of bodies read at once; a larger one is not looked into."""
+"""Bytes of bodies read at once; a larger one is not looked into."""
 STATEMENT_TIMEOUT = timedelta(seconds=2)
-"""Of each statement; one that is stopped ends the search where it was."""
+"""Time limit of each statement; one that is stopped ends the search where it was."""
 _FIRST_BATCH, _LARGEST_BATCH = 100, 2000
 _IDS = 50_000
 """Ids passed at a time where few of them match the filter."""
@@ -49,7 +49,7 @@ class _Candidate(Event):
 
 @dataclass(slots=True)
 class Found:
-    """What was found so far: events, newest first; `rest` and `back_to` as of an `EventPage`.
+    """The results so far: events, newest first; `rest` and `back_to` as of an `EventPage`.
 
     `looked_into` bodies, of which `sealed` had to be opened; `closed` could not be, `large` ones were left out.
     """

@@ -1,4 +1,4 @@
-"""What there is to choose from: the sources, types, accounts and handlers of the newest events."""
+"""Choices of a filter: the sources, types, accounts and handlers of the newest events."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from hookonce.receiver.ledger.queries import event_filter
 
 EVENTS_LOOKED_AT = 5000
 MAX_CHOICES = 100
-"""Of each kind, the most frequent ones."""
+"""Names of each kind, the most frequent ones."""
 
 _CHOICES = """
 WITH newest AS MATERIALIZED (

@@ -62,7 +62,7 @@ class Filter:
 FIELDS: Final[Mapping[str, str]] = {
     name: get_args(kind)[1] for name, kind in get_type_hints(Filter, include_extras=True).items()
 }
-"""What each field of a `Filter` asks for."""
+"""The meaning of each field of a `Filter`."""
 
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""
@@ -92,7 +92,7 @@ Order = Literal["DESC", "ASC"]
 
 
 class _Place(NamedTuple):
-    """Where events of a status are to be found: more of them than there are, but all; and what they are sorted by."""
+    """Places of events of a status: more of them than there are, but all; and what they are sorted by."""
 
     rows: str
     sorted_by: tuple[str, ...] = ("event",)

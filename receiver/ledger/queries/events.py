@@ -76,7 +76,7 @@ COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN s
           FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
     ELSE due_at END AS due_at,
 received_at, occurred_at, deliveries, repeat_of, {PARKED} AS parked, is_test"""  # noqa: S608  constants
-"""Of `hookonce.event_states`, called `events`: those of an `Event`."""
+"""Columns of `hookonce.event_states`, called `events`, that an `Event` has."""
 
 _CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
 

@@ -131,7 +131,7 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Where a reader begins, and when the oldest event came that the ledger has; None if it has none."""
+    """The position at which a reader begins, and when the ledger's oldest event came; None if it has none."""
 
     position: Position
     oldest_at: datetime | None

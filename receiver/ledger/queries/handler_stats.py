@@ -34,7 +34,7 @@ class HandlerStats:
 
 
 NONE = HandlerStats("", 0, 0, 0, 0, 0, 0, None, None, None)
-"""Of a handler that has not run lately."""
+"""Figures of a handler that has not run lately."""
 
 _UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
 """Runs whose latest attempt has not failed."""

@@ -1,4 +1,4 @@
-"""Where in the ledger the events of a span of time are: a range of ids, found by `receiver.ledger.id_at_time`."""
+"""Ranges of ids for the events of a span of time, found by `receiver.ledger.id_at_time`."""
 
 from datetime import datetime, timedelta
 

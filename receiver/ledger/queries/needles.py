@@ -1,4 +1,4 @@
-"""What is looked for in bodies: a text, or a place and the value there (`$.data.object.customer=cus_1`)."""
+"""Texts and values to search in bodies: a text, or a place and the value there (`$.data.object.customer=cus_1`)."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the runs of listed events came to, one line each: the run that needs a person most, and its error."""
+"""Outcomes of the runs of listed events, one line each: the run that needs a person most, and its error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

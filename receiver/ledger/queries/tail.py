@@ -27,7 +27,7 @@ _NOW = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = ANY(%s
 
 
 class Tail:
-    """What happens from now on, to events that match; the filter's status is that of the change."""
+    """Changes from now on of events that match; the filter's status is that of the change."""
 
     def __init__(
         self, connection: psycopg.Connection, wanted: Filter, clock: Callable[[], float] = time.monotonic

@@ -41,7 +41,7 @@ FROM hookonce.bulk_steps WHERE bulk = %s
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of the events a bulk replay has made due: done, dead, or still open; the rest was ignored, or is gone."""
+    """Counts of the events that a bulk replay has made due: done, dead, or still open; the rest is ignored or gone."""
 
     done: int
     dead: int

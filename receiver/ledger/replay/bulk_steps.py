@@ -29,7 +29,7 @@ BULK_BATCH = timedelta(milliseconds=300)
 TURN_LENGTH = timedelta(seconds=1)
 """How long the sweep may be kept by bulk replays in one turn."""
 _LONGEST_PAUSE = timedelta(seconds=5)
-"""Of a pause between two steps, what counts for the rate: a replay does not catch up on a night."""
+"""The part of a pause between two steps that counts for the rate: a replay does not catch up on a night."""
 
 
 # Who drives one is believed until a step of it is overdue; a time in the future is of a clock that was ahead.

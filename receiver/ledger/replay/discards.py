@@ -41,7 +41,7 @@ class DiscardedEvent(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """What was discarded, and the events that were left alone: `running`, and those with nothing to discard."""
+    """Events that were discarded, and those that were left alone: `running`, and those with nothing to discard."""
 
     discarded: list[DiscardedEvent] = field(default_factory=list)
     running: list[int] = field(default_factory=list)

@@ -37,7 +37,7 @@ REPLAY_BATCH = 200
 
 
 class ReplayOutcome(StrEnum):
-    """What a replay made of an event."""
+    """The outcome of a replay for one event."""
 
     REPLAYED = "replayed"
     RELEASED = "released"

@@ -14,9 +14,9 @@ class BatchFigures(ResponseModel):
     handler: Ours
     batches: int = Field(description="that succeeded")
     events: int = Field(description="in these")
-    halvings: int = Field(description="of batches that failed, or whose worker died")
+    halvings: int = Field(description="batches that were split since they failed, or their worker died")
     size: int | None = Field(
-        description="of the smallest part that is to be tried by itself; null if there is none"
+        description="events of the smallest part that is to be tried by itself; null if there is none"
     )
     waiting: int = Field(description="parts that are to be tried by themselves")
     error: str | None = Field(description="by which they failed")

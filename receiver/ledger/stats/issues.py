@@ -62,7 +62,7 @@ class IssueRow(ResponseModel):
     first_release: Ours
     last_seen: datetime | None
     last_release: Ours | None
-    error: str | None = Field(description="what the newest failure says")
+    error: str | None = Field(description="text of the newest failure")
     event: Identifier | None = Field(description="whose failure that is")
     failures: int = Field(description=f"failed attempts that are kept; {MAX_COUNTED + 1} means more")
     dead: int = Field(description="runs that are dead of it now; the same")
