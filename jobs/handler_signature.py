@@ -7,9 +7,10 @@ import dis
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
-_SQLALCHEMY = "sqlalchemy."
+_SQLALCHEMY = "sqlalchemy"
+_PSYCOPG = "psycopg"
 _DJANGO = "django.db."
 _CONNECTIONS = {False: "Connection", True: "AsyncConnection"}
 _SESSIONS = {False: "Session", True: "AsyncSession"}
@@ -20,11 +21,15 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True)
 class Signature:
-    """How a handler is called; `session_class` is the user's own, where the annotation names one."""
+    """How a handler is called; `session_class` is the user's own, where the annotation names one.
+
+    `takes_driver`: psycopg's connection in the place of SQLAlchemy's.
+    """
 
     is_async: bool = False
     takes_session: bool = False
     session_class: type | None = None
+    takes_driver: bool = False
 
 
 def signature_of(function: Callable[..., Any], given: str = "event") -> Signature:
@@ -45,7 +50,7 @@ def signature_of(function: Callable[..., Any], given: str = "event") -> Signatur
     if first.name in _SECOND:
         raise ValueError(f"takes '{first.name}' first; a handler takes ({given}, tx) or ({given}, session)")
     annotation = _evaluated(function, second)
-    kind = _kind(annotation)
+    library, kind = _kind(annotation)
     _require_understood(second.name, annotation, kind, given)
     _require_right_colour(kind, is_async=is_async)
     if second.name == "session" and kind in _CONNECTIONS.values():
@@ -54,7 +59,7 @@ def signature_of(function: Callable[..., Any], given: str = "event") -> Signatur
     session_class = (
         annotation if takes_session and isinstance(annotation, type) and kind is not None else None
     )
-    return Signature(is_async, takes_session, session_class)
+    return Signature(is_async, takes_session, session_class, takes_driver=library == _PSYCOPG)
 
 
 def signature_of_long(function: Callable[..., Any]) -> Signature:
@@ -97,8 +102,8 @@ def _require_understood(name: str, annotation: object, kind: str | None, given: 
     """Refuse a second argument that plainly expects something else."""
     if kind is None and _is_plain_class(annotation):
         raise ValueError(
-            f"takes {inspect.formatannotation(annotation)}; annotate it Connection for ({given}, tx), or Session for "
-            "an ORM session (AsyncConnection, AsyncSession where it is an async def)"
+            f"takes {inspect.formatannotation(annotation)}; annotate it Connection, SQLAlchemy's or "
+            f"psycopg's, for ({given}, tx), or Session for an ORM session (Async… in an async def)"
         )
     if kind is None and name != "session" and "session" in name.lower():
         raise ValueError(
@@ -129,15 +134,16 @@ def _evaluated(function: Callable[..., Any], parameter: inspect.Parameter) -> ob
         return parameter.annotation
 
 
-def _kind(annotation: object) -> str | None:
-    """Return which of the things that handlers get this is, `Session` for a class derived from it."""
+def _kind(annotation: object) -> tuple[str | None, str | None]:
+    """Return which of the things that handlers get this is, and whose; `Session` for a class derived from it."""
     if isinstance(annotation, str):
-        name = annotation.rpartition(".")[2]
-        return name if name in _GIVEN else None
-    for each in getattr(annotation, "__mro__", ()):
-        if each.__module__.startswith(_SQLALCHEMY) and each.__name__ in _GIVEN:
-            return str(each.__name__)
-    return None
+        library, _, name = annotation.partition("[")[0].rpartition(".")
+        return (library, name) if name in _GIVEN else (None, None)
+    for each in getattr(get_origin(annotation) or annotation, "__mro__", ()):
+        library = each.__module__.partition(".")[0]
+        if library in {_SQLALCHEMY, _PSYCOPG} and each.__name__ in _GIVEN:
+            return library, str(each.__name__)
+    return None, None
 
 
 def _is_plain_class(annotation: object) -> bool:

@@ -42,7 +42,7 @@ _EFFECTS = """
 CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 """
 EMPTY_OF_EVENTS = (
-    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, hookonce.marks, "
+    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, "
     "hookonce.steps, hookonce.failures, hookonce.conflicts, hookonce.redeliveries, "
     "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, effects"
 )

@@ -38,7 +38,7 @@ _NEEDED = {
     "queue": ("SELECT", "UPDATE", "DELETE"),
     "runs": ("INSERT",),
     "run_logs": ("INSERT",),
-    "marks": ("SELECT", "INSERT", "DELETE"),
+    "guards": ("SELECT", "INSERT", "DELETE"),
 }
 """Privileges that the end of a run needs, by table."""
 _LACKS = """

@@ -9,7 +9,7 @@
 - `shared`: what the attempts of a process share
 - `attempt_connection`: the connection that attempts are made on
 - `transaction_guard`: what a handler may not do with its connection
-- `statement_effects`: what a statement does to transaction and session, by its text
+- `driver_cursors`, `driver_connection`: psycopg's cursors and connection, as handlers have them
 - `endings`: an end as it is written down, sealed where there are keys
 - `train`: quick runs that share a flush of the disk
 - `own_claims`, `heartbeat`: the claims of a process, and what renews their leases

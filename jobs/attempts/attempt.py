@@ -201,7 +201,7 @@ class Executor:
         """Return the ticket of a run of which nothing but its effects and its end is committed; nobody awaits it."""
         shared, run, handler = self.shared, attempt.run, attempt.handler
         is_special = handler.batch or handler.durable or run.is_alone or run.event.provider == COMMAND
-        if shared.train is None or is_special or attempt.marking.xact_id is not None:
+        if shared.train is None or is_special:
             return None
         if not run.event.keep_body or not shared.handlers.is_quick(handler.name):
             return None
@@ -264,7 +264,6 @@ class Executor:
         Under its token: whatever that thread does later finds it no longer its own.
         """
         attempt = Attempt(claimed, handler)
-        attempt.marking.is_marked = True  # by what that thread is doing now, maybe
         failing.end_failed(self, attempt, error, str(error))
         self._let_go(attempt)
 

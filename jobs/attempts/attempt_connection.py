@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
+from hookonce.jobs.attempts.driver_cursors import SpareCursor
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.round_trip import is_crash_of_others, require, round_trip
@@ -35,24 +36,6 @@ class CutOff(psycopg.OperationalError):
     """The connection of an attempt broke, or was not to be had; broken at the end, it may be ended, or not."""
 
 
-class Marking:
-    """The mark of an attempt's transaction, and the parts of its session that a handler is sure to have left alone."""
-
-    xact_id: str | None = None
-    """The marked transaction's, good for the end of the attempt in this session."""
-    is_marked = False
-    """Whether a mark was tried."""
-    is_session_ours = True
-    """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
-    may_have_prepared = False
-    """Whether it may have prepared something there by a function."""
-
-    def unmarked(self) -> "Marking":
-        """Return the same for a transaction of ours that follows: it has no mark."""
-        self.xact_id = None
-        return self
-
-
 class AttemptConnection:
     """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
 
@@ -62,12 +45,17 @@ class AttemptConnection:
         self._engine = engine
         self._connection: Connection | None = None
         self._driver: psycopg.Connection[Any] | None = None  # under it
+        self.spare = SpareCursor()
         self.is_chained = False
         """Whether its transaction was begun by the end of the attempt before."""
         self.is_session_changed = False
         """Whether a handler has changed the session in a way that nothing takes back."""
         self.is_transaction_changed = False
         """Whether a handler has changed its transaction in a way that a chained one would take over."""
+        self.is_session_ours = True
+        """Whether nothing that its handler has sent can have taken away what is prepared in the session."""
+        self.may_have_prepared = False
+        """Whether its handler may have prepared something in the session by a function."""
         self._is_cut = False
         self.has_ended = False
         """Whether no connection is opened any more: nobody would close it."""
@@ -133,7 +121,9 @@ class AttemptConnection:
             self.is_lost = bool(self.is_lost)
             raise
         self._connection, self._driver = connection, engines.raw(connection)
-        self.is_session_changed = self.is_transaction_changed = self._is_cut = False
+        self.spare = SpareCursor()
+        self.is_session_changed = self.is_transaction_changed = self._is_cut = self.may_have_prepared = False
+        self.is_session_ours = True
         return connection
 
     @property
@@ -169,17 +159,17 @@ class AttemptConnection:
         if self.is_session_changed or getattr(self._driver, "is_used_up", False):
             self.discard()
 
-    def take_out(self, *, asks_for_prepared: bool) -> None:
+    def take_out(self) -> None:
         """Take out of the session what a handler has left there, in its transaction, which is to be committed.
 
-        `asks_for_prepared`: it may have prepared a statement, which uses the session up.
+        A statement that it has prepared uses the session up.
         """
         _, driver = self.in_transaction()
         first = [*ends.taking_out(driver), session_reset.UNLOCK]
-        if asks_for_prepared:
-            first.append(session_reset.IS_ANYTHING_PREPARED)
+        if self.may_have_prepared:
+            first.append(ends.asking(driver))
         last = require(round_trip(driver, [], first=first, prepare=False)[-1])
-        if asks_for_prepared and last.get_value(0, 0) == b"t":
+        if self.may_have_prepared and last.get_value(0, 0) == b"t":
             ends.use_up(driver)
 
     def put_back(self) -> None:
@@ -237,9 +227,7 @@ class AttemptConnection:
         self.reset()
         return self.ledger
 
-    def end(
-        self, ended: Ended, marking: Marking, *, begins_next: bool = False, waits_for_flush: bool = True
-    ) -> None:
+    def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
         """End an attempt as done, and commit. Raises `LeaseLost`, `CutOff`, and what has failed in it.
 
         The transaction of the next run is begun with it where that is wanted, no handler has changed this one, and no
@@ -254,11 +242,13 @@ class AttemptConnection:
                 driver,
                 ended,
                 chain=chain,
-                xact_id=marking.xact_id,
-                is_session_ours=marking.is_session_ours,
-                asks_for_prepared=marking.may_have_prepared,
+                is_session_ours=self.is_session_ours,
+                asks_for_prepared=self.may_have_prepared,
                 waits_for_flush=waits_for_flush,
             )
+        except psycopg.errors.InvalidSqlStatementName as error:
+            # A function has deallocated what was prepared: the next attempt is ended unprepared.
+            raise CutOff(type(error).__name__) from error
         except psycopg.OperationalError as error:
             if driver.broken:
                 raise CutOff(type(error).__name__) from error

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hookonce.jobs.attempts import failure_callbacks
+from hookonce.jobs.attempts import driver_connection, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import FORKED
@@ -65,6 +65,8 @@ class Calls:
             return partial(_without_connection, handler.function)
         if handler.signature.is_async:
             return partial(self._event_loop(alarm).call, handler.function, handler.signature)
+        if handler.signature.takes_driver:
+            return partial(driver_connection.call, handler.function)
         if handler.signature.takes_session:
             from hookonce.jobs.attempts import orm_session
 

@@ -5,6 +5,9 @@ driver to await. Ours is psycopg's blocking connection, all of whose waiting goe
 handler has it, that method awaits the socket instead. So it is the same connection, transaction and guard as for any
 handler, and the loop goes on while a statement runs. Imported only for such handlers (docs/decisions/0016).
 
+A handler that takes psycopg's `AsyncConnection` gets the same connection with methods that are awaited: each is called
+in a greenlet, too.
+
 The loop stays from run to run, since clients of HTTP and the like belong to the loop they were made in. A handler's
 tasks end with it, and its context variables are its own.
 """
@@ -13,20 +16,22 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import psycopg
 from psycopg import waiting
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
-from sqlalchemy.util import await_only
+from sqlalchemy.util import await_only, greenlet_spawn
 
+from hookonce.jobs.attempts.driver_connection import DriverConnection
+from hookonce.jobs.attempts.driver_cursors import GivenCursor
 from hookonce.jobs.attempts.orm_session import told_of_the_end
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import GivenCursor
 from hookonce.jobs.handler_signature import Signature
 from hookonce.receiver.ledger.database import engines
 
@@ -141,6 +146,8 @@ async def _call(
     function: Callable[..., Awaitable[object]], signature: Signature, event: object, connection: Connection
 ) -> object:
     with _awaiting(connection):
+        if signature.takes_driver:
+            return await function(event, connection.connection.driver_connection)
         given = AsyncConnection(_Engine(connection.engine), connection)
         if not signature.takes_session:
             return await function(event, given)
@@ -175,6 +182,7 @@ def _awaiting(connection: Connection) -> Iterator[None]:
     lock, wait = driver.lock, _Wait(driver)
     driver.__dict__.update(wait=wait, lock=_Lock())
     driver.cursor_factory = _Cursor  # put back with what else the guard does
+    connection.__dict__["guard"].as_given = AsyncDriverConnection
     try:
         yield
     finally:
@@ -230,3 +238,115 @@ class _Lock:
 
     def __exit__(self, *_: object) -> None:
         self._free.set()
+
+
+_END = object()
+
+
+class _Awaited:
+    """An object that blocks, and whose methods of some names are awaited."""
+
+    _awaited: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, blocking: Any) -> None:  # noqa: ANN401  whichever of psycopg's
+        object.__setattr__(self, "_blocking", blocking)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever psycopg has there
+        found = getattr(self._blocking, name)
+        return partial(greenlet_spawn, found) if name in self._awaited else found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._blocking, name, value)
+
+
+class _Pipeline(_Awaited):
+    _awaited = frozenset({"sync"})
+
+
+class _Copy(_Awaited):
+    _awaited = frozenset({"read", "read_row", "write", "write_row", "finish"})
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _each(self._blocking)
+
+    def rows(self) -> AsyncIterator[Any]:
+        """Give the rows of a COPY TO."""
+        return _each(self._blocking.rows())
+
+
+class AsyncCursor(_Awaited):
+    """A cursor as psycopg's `AsyncCursor`."""
+
+    _awaited = frozenset({"executemany", "fetchone", "fetchmany", "fetchall", "scroll", "close"})
+
+    async def execute(self, *args: Any, **options: Any) -> Self:  # noqa: ANN401  psycopg's
+        """Execute a statement."""
+        await greenlet_spawn(self._blocking.execute, *args, **options)
+        return self
+
+    def stream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401  psycopg's
+        """Give the rows of a statement as they come."""
+        return _each(self._blocking.stream(*args, **options))
+
+    @asynccontextmanager
+    async def copy(self, *args: Any, **options: Any) -> AsyncIterator[_Copy]:  # noqa: ANN401  psycopg's
+        """Begin a COPY."""
+        async with _inside(self._blocking.copy(*args, **options), _Copy) as copy:
+            yield copy
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _each(self._blocking)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncDriverConnection(_Awaited):
+    """A connection as psycopg's `AsyncConnection`, inside the transaction of an attempt."""
+
+    _awaited = frozenset({"commit", "rollback", "close"})
+    _blocking: DriverConnection
+
+    async def execute(self, *args: Any, **options: Any) -> AsyncCursor:  # noqa: ANN401  psycopg's
+        """Execute a statement, and return a cursor with its result."""
+        return AsyncCursor(await greenlet_spawn(self._blocking.execute, *args, **options))
+
+    def cursor(self, *args: Any, **options: Any) -> AsyncCursor:  # noqa: ANN401  psycopg's
+        """Return a cursor."""
+        return AsyncCursor(self._blocking.cursor(*args, **options))
+
+    @asynccontextmanager
+    async def transaction(self, *args: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401  psycopg's
+        """Put what follows in a savepoint."""
+        async with _inside(self._blocking.transaction(*args, **options)) as savepoint:
+            yield savepoint
+
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[_Pipeline]:
+        """Send what follows without waiting for each result."""
+        async with _inside(self._blocking.pipeline(), _Pipeline) as pipeline:
+            yield pipeline
+
+
+@asynccontextmanager
+async def _inside(
+    block: AbstractContextManager[Any], made: Callable[[Any], Any] = lambda given: given
+) -> AsyncIterator[Any]:
+    """Enter a block that blocks, and leave it as any."""
+    entered = await greenlet_spawn(block.__enter__)
+    try:
+        yield made(entered)
+    except BaseException as error:
+        if not await greenlet_spawn(block.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await greenlet_spawn(block.__exit__, None, None, None)
+
+
+async def _each(blocking: Iterable[Any]) -> AsyncIterator[Any]:
+    rows = iter(blocking)
+    while (row := await greenlet_spawn(next, rows, _END)) is not _END:
+        yield row

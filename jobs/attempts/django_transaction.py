@@ -4,11 +4,14 @@ The handler runs inside `transaction.atomic(durable=True)`, and our end is the l
 then calls the hooks of `on_commit`. Nothing is read through Django's connection: it has adapters and a time zone of its
 own. Claims, bodies and failures go through ours: a run takes two connections and one more commit (docs/decisions/0018).
 
-Each transaction is marked before its handler: there are too many ways past Django to look at each statement.
+Cursors send each statement by itself, and refuse what would end the transaction, as those of other handlers do. A
+handler has psycopg's own connection besides, and libpq's in that: so PostgreSQL refuses to commit the transaction as
+long as a row is there that it began with, and that its end deletes (`hookonce.guards`). Where it is not there at the
+end, the handler has rolled back and begun another: the run is dead at once, since that may have been committed.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -27,13 +30,14 @@ from hookonce.jobs.attempts.attempt_connection import (
     shut_down,
 )
 from hookonce.jobs.attempts.calls import MakeEventLoop, handler_event_loop
+from hookonce.jobs.attempts.driver_cursors import given
 from hookonce.jobs.attempts.endings import names_of
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
-from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
+from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK, RolledBack, StatementGuard, Texts
 from hookonce.jobs.failures.error_summary import whereabouts
+from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import functions, pinned, plans, schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
@@ -41,7 +45,7 @@ from hookonce.receiver.ledger.database.round_trip import hear_crashes
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.entities import Entities
 from hookonce.receiver.ledger.runs import ends
-from hookonce.receiver.ledger.runs.ends import Also, Ended
+from hookonce.receiver.ledger.runs.ends import Also, Ended, NotGuarded
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +56,21 @@ MUST_ROLL_BACK = (
     "let errors out, or put what may fail in a transaction.atomic() of its own"
 )
 
+REPLACED = (
+    "the handler ended the transaction it was given, and went on in another; what it committed stays, so there is no "
+    "further attempt: only return, and its writes are committed with the run"
+)
+
 # As for connections of ours (`receiver.ledger.database.engines`): a backend whose worker is gone lets go of its locks.
 _SET_UP = "SET client_connection_check_interval = 500; SET idle_in_transaction_session_timeout = '2h'"
 # The zone is what Django's TIME_ZONE says.
 _PINNED = {name: value for name, value in pinned.SETTINGS.items() if name != "timezone"}
 _PIN = pinned.statement(_PINNED)
 _PIN_SESSION = pinned.statement(_PINNED, is_local=False)
+
+
+class TransactionReplaced(GiveUp):
+    """A handler went on in a transaction of its own, past everything that looks at statements."""
 
 
 class DjangoTransactions:
@@ -96,7 +109,7 @@ class DjangoTransactions:
 
     @contextmanager
     def open(self, attempt: Attempt, alarm: TimeLimit) -> Iterator[Transaction]:
-        """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
+        """Begin a guarded transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
         self._connection.reset()  # nothing of ours stays open while the handler runs
         try:
             database = self._database()
@@ -232,13 +245,14 @@ class _Opened:
         self._database = database
         self._driver: psycopg.Connection[Any] = database.connection
         self._attempt = attempt
-        self._watch = _Watch()
+        self._guard = _Guard(self._driver)
+        self._xact_id = ""
         self._has_prepared = False
         self._is_ending = False
 
     def begin(self) -> None:
-        """Begin the transaction on the server, with the level that was declared, and mark it."""
-        marking, isolation = self._attempt.marking, self._attempt.handler.isolation
+        """Begin the transaction on the server, with the level that was declared, and guard it."""
+        isolation = self._attempt.handler.isolation
         is_pooled = _is_pooled(self._database)
         if is_pooled and self._driver.isolation_level is None:
             isolation = isolation or "read committed"
@@ -247,17 +261,35 @@ class _Opened:
                 cursor.execute(set_isolation(isolation))
             if is_pooled:
                 cursor.execute(_PIN)
-            marking.is_marked = True
-            marking.xact_id = ends.mark(cursor, self._attempt.runs, by_function=self._owner.by_function)
+            self._xact_id = ends.guard(cursor, by_function=self._owner.by_function)
 
     @contextmanager
     def lent(self) -> Iterator[BaseDatabaseWrapper]:
-        """Give Django's connection, and see what goes through it."""
-        with self._database.execute_wrapper(self._watch):
+        """Give Django's connection, and look at what goes through it."""
+        driver, guard = self._driver, self._guard
+        driver.__dict__["guard"], kind = guard, driver.cursor_factory
+        driver.cursor_factory = given(kind)
+        try:
             yield self._database
+        except Exception:
+            guard.require_no_commit()
+            self._require_own()
+            raise
+        finally:
+            guard.has_ended = True
+            driver.cursor_factory = kind
+
+    def _require_own(self) -> None:
+        """Raise `TransactionReplaced` where the handler is in a transaction that it has begun itself."""
+        if self._driver.info.transaction_status is TransactionStatus.INTRANS:
+            cursor = schema.cursor(self._driver)
+            cursor.row_factory = tuple_row
+            if cursor.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone() != (self._xact_id,):
+                raise TransactionReplaced(REPLACED)
 
     def require_open(self) -> None:
         """Raise `RolledBack` or `RuntimeError` where it can't be committed any more."""
+        self._guard.require_no_commit()
         database = self._database
         if database.closed_in_transaction or database.connection is None:
             raise RolledBack(CLOSED)
@@ -270,16 +302,20 @@ class _Opened:
     def end(self, ended: Ended, **_: bool) -> None:
         """End the attempt, by the last statements of the transaction, which Django commits."""
         self.also, self._is_ending = ended.also, True
-        with self._owner.cursor(self._database) as cursor:
+        owner = self._owner
+        with owner.cursor(self._database) as cursor:
             if ended.limit is not None:
                 cursor.execute(*ends.within(ended.limit))
             try:
-                self._has_prepared = self._owner.take_out(self._database)
+                self._has_prepared = owner.take_out(self._database)
             except OperationalError as error:
                 ends.raise_as_waited(error.__cause__ or error, ended.limit)
             for statement in plans.FOR_ONE_END:
                 cursor.execute(statement)
-            ends.end_within(cursor, ended, self._attempt.marking.xact_id, by_function=self._owner.by_function)
+            try:
+                ends.end_within(cursor, ended, by_function=owner.by_function)
+            except NotGuarded:
+                raise TransactionReplaced(REPLACED) from None
 
     @property
     def is_cut_off(self) -> bool:
@@ -289,7 +325,7 @@ class _Opened:
     @property
     def uses_session_up(self) -> bool:
         """Whether the session holds what can't be taken out of it."""
-        return self._watch.is_session_changed or self._has_prepared
+        return self._guard.is_session_used_up or self._has_prepared
 
 
 def _log_failed_hook(attempt: Attempt, error: BaseException) -> None:
@@ -300,19 +336,12 @@ def _log_failed_hook(attempt: Attempt, error: BaseException) -> None:
         connections.close_all()
 
 
-class _Watch:
-    """Sees the SQL that goes through Django: refuses what plainly ends the transaction, and notes what outlasts it."""
+class _Guard(StatementGuard):
+    """Looks at each statement that goes through a cursor of Django's connection, or of psycopg's beneath it."""
 
-    def __init__(self) -> None:
-        self.is_session_changed = False
-
-    def __call__(self, execute: Callable[..., Any], sql: Any, *arguments: Any) -> Any:  # noqa: ANN401  Django's
-        if isinstance(sql, str):
-            effects = effects_of(sql)
-            if effects.ends_transaction:
-                raise RuntimeError(REFUSED)
-            self.is_session_changed |= effects.changes_session
-        return execute(sql, *arguments)
+    def __init__(self, driver: psycopg.Connection[Any]) -> None:
+        super().__init__(Texts(rolled_back=ROLLED_BACK))
+        self.given = driver
 
 
 class _Hooks:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from hookonce.jobs.attempts.time_limit import TimeUp
-from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK, OverlongBlock, RolledBack
+from hookonce.jobs.attempts.transaction_guard import CommitRefused, OverlongBlock, RolledBack
 from hookonce.jobs.event import BodyDropped, Postponed, QuotesNothing, Refusal
 from hookonce.jobs.failures.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.failures.issues import issue_of
@@ -32,7 +32,6 @@ from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.results import batch_as_json, is_skip, lines_as_json
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Waited
-from hookonce.receiver.ledger.runs.marks import COMMITTED
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
@@ -46,6 +45,7 @@ Verdict = GiveUp | Postponed | Refusal | BodyDropped | CannotDecrypt
 OURS = (
     TimeUp,
     RolledBack,
+    CommitRefused,
     OverlongBlock,
     Waited,
     QuotesNothing,
@@ -202,14 +202,6 @@ def failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
 def of_trial(run: ClaimedRun, handler: Handler, ending: AttemptResult) -> AttemptResult:
     """Return the end of a failed attempt that was made to see whether a breaker may close: it uses none up."""
     return replace(ending, status=RunStatus.WAITING, delay=handler.delay(run.attempt), counted=False)
-
-
-def committed(error: str | None) -> AttemptResult:
-    """Return the end of a run whose handler has committed by itself, and then failed with `error`."""
-    is_its_own = error and WAS_ROLLED_BACK not in error
-    return AttemptResult(
-        RunStatus.DEAD, error=text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
-    )
 
 
 def text(error: str) -> str:

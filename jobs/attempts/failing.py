@@ -17,22 +17,19 @@ from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
 from hookonce.jobs.attempts.endings import Unreadable, Verdict
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt, failure_of
-from hookonce.jobs.attempts.long_run import lock
 from hookonce.jobs.attempts.ports import Attempt, Claimed
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
 from hookonce.jobs.event import BodyDropped, Postponed, ReceivedEvent
-from hookonce.jobs.failures.issues import issue_of
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.steps import LedgerAway
-from hookonce.receiver.ledger.runs import batches, ends, failed_attempts, leases, marks, takeover
-from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
+from hookonce.receiver.ledger.runs import batches, ends, failed_attempts, leases, takeover
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
-from hookonce.receiver.ledger.runs.marks import Kept, Marked
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
@@ -91,7 +88,7 @@ def fail(host: Host, attempt: Attempt, error: BaseException, rolled_back: str) -
 
 
 def end_failed(host: Host, attempt: Attempt, error: BaseException, kept: str | None = None) -> None:
-    """End an attempt as failed, its writes being rolled back; dead, should they be committed after all.
+    """End an attempt as failed, its writes being rolled back.
 
     `kept` is the text of the error that is kept, where that is not the error's own.
     """
@@ -101,7 +98,7 @@ def end_failed(host: Host, attempt: Attempt, error: BaseException, kept: str | N
             _fail_batch(host, attempt, attempt.batch, error)
         else:
             _fail_run(host, attempt, error, kept)
-    except Kept:
+    except psycopg.errors.LockNotAvailable:
         _leave(host, attempt.runs)
     except LeaseLost as lost:
         _refuse(host, attempt, lost)
@@ -167,7 +164,7 @@ def _refuse(host: Host, attempt: Attempt, lost: LeaseLost) -> None:
 
 
 def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | None) -> None:
-    """End a run as its error says: tried again, or dead. Raises `LeaseLost` and `Kept`."""
+    """End a run as its error says: tried again, or dead. Raises `LeaseLost`."""
     sealing, rows, handler, (run,) = (
         host.shared.sealing,
         host.shared.failure_rows,
@@ -181,17 +178,13 @@ def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | No
         ending = replace(ending, also=rows.after_failure(handler, error))
         if run.is_trial and ending.also is not None:
             ending = endings.of_trial(run, handler, ending)
-    # The answer holds until our transaction ends the run: what is still on its way then finds it ended.
-    has_committed = attempt.marking.is_marked and lock(host.connection, run)
-    if has_committed:
-        ending = endings.committed(ending.error)
     (ending,) = sealing.logs(attempt.runs, [sealing.traceback(run, ending, error)], attempt.lines)
     status: RunStatus = ending.status
     if status is RunStatus.DONE:  # a refused command
         results = sealing.results(attempt.runs, [ending], None)
-        host.connection.end(Ended(attempt.runs, results, attempt.took()), attempt.marking.unmarked())
+        host.connection.end(Ended(attempt.runs, results, attempt.took()))
     else:
-        status = _write_failure(host, attempt, ending, has_committed=has_committed)
+        status = _write_failure(host, attempt, ending)
     reach("failure.committed")
     host.connection.clean()
     rows.say_if_opened(ending.also)
@@ -201,7 +194,7 @@ def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | No
         host.tell_failure(failure_of(run, error, is_dead=status == RunStatus.DEAD))
 
 
-def _write_failure(host: Host, attempt: Attempt, ending: AttemptResult, *, has_committed: bool) -> RunStatus:
+def _write_failure(host: Host, attempt: Attempt, ending: AttemptResult) -> RunStatus:
     """Write the end of a run that did not succeed, and commit; return what the run is now. Raises `LeaseLost`."""
     connection = host.connection
     transaction, ledger = connection.in_transaction()
@@ -210,13 +203,9 @@ def _write_failure(host: Host, attempt: Attempt, ending: AttemptResult, *, has_c
         raise ends.lost(attempt.runs)
     if ending.also is not None:
         ending.also(ledger)
-    if has_committed:
-        ledger.execute(*marks.deletion(Marked.of(attempt.runs)))
-    connection.take_out(asks_for_prepared=attempt.marking.may_have_prepared)
+    connection.take_out()
     reach("failure.ended")
     transaction.commit()
-    if has_committed:
-        host.discard()  # whatever else it did there
     (status,) = found.values()
     return status
 
@@ -231,30 +220,22 @@ class _Outcome(NamedTuple):
 
 
 def _fail_batch(host: Host, attempt: Attempt, batch: ClaimedBatch, error: BaseException) -> None:
-    """Take a batch apart, unless its error decides what becomes of which event. Raises `LeaseLost` and `Kept`."""
+    """Take a batch apart, unless its error decides what becomes of which event. Raises `LeaseLost`."""
     sealing = host.shared.sealing
     host.connection.reset()
     host.discard()  # what a rollback leaves in the session
     outcome = _outcome(host.shared, attempt, batch, error)
-    committed = replace(
-        endings.committed(endings.text(sealing.said(error))),
-        issue=issue_of(attempt.handler.name, error, None, sealing.release),
-    )
-    found = batches.take_apart(
+    is_ours = batches.take_apart(
         host.connection.idle_ledger,
         batch,
         outcome.parts,
         verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
         delay=outcome.delay,
         error=outcome.error,
-        committed=committed if attempt.marking.is_marked else None,
         logged=lambda results: sealing.logs(attempt.runs, results, attempt.lines),
     )
-    if found is Apart.LOST:
+    if not is_ours:
         raise ends.lost(attempt.runs)
-    if found is Apart.COMMITTED:
-        host.discard()  # whatever else it did there
-        outcome = _Outcome(verdicts={run.event.id: (committed, error) for run in attempt.runs})
     reach("failure.committed")
     ended = [
         (run, *outcome.verdicts[run.event.id]) for run in attempt.runs if run.event.id in outcome.verdicts
@@ -314,17 +295,17 @@ def give_back(host: Host, claimed: Claimed, cut_off: ConnectionLoss | None) -> b
             return takeover.settle(ledger, claimed, cut_off) == RunStatus.WAITING
         parts = [] if cut_off is None else batches.halves(claimed.events)
         error = None if cut_off is None else CUT_OFF
-        batches.take_apart(ledger, claimed, parts, error=error, committed=endings.committed(None))
-    except Kept:
+        batches.take_apart(ledger, claimed, parts, error=error)
+    except psycopg.errors.LockNotAvailable:
         _leave(host, [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs)
     return False
 
 
 def _leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
-    """Leave runs in their claim whose transaction goes on, nothing ending it: a takeover will find it ended."""
+    """Leave runs in their claim that another transaction of the attempt keeps: a takeover will find it ended."""
     host.connection.reset()
     host.shared.claims.leave(runs)
     log.warning(
-        "a handler's transaction is prepared, or at its COMMIT: its run stays as it is until that has ended",
+        "a transaction of an attempt is at its COMMIT still: its run stays as it is until that has ended",
         extra=endings.names_of(runs[0]),
     )

@@ -4,7 +4,6 @@ The end is written and committed in one round trip, which begins the next run's 
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import psycopg
@@ -17,7 +16,6 @@ from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import ROLLED_BACK, TransactionGuard
 from hookonce.jobs.handlers import ISOLATION_LEVELS
 from hookonce.receiver.ledger.entities import Entities
-from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
@@ -61,8 +59,7 @@ class HandlerTransactions:
 
     def open(self, attempt: Attempt, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
         """Guard the transaction that was begun."""
-        mark = partial(ends.mark, runs=attempt.runs)
-        self._guard = attempt.marking = TransactionGuard(self.connection, mark)
+        self._guard = TransactionGuard(self.connection)
         return nullcontext(self)
 
     def entities(self, given: Any) -> Entities:  # noqa: ANN401, ARG002  the port's
@@ -80,7 +77,7 @@ class HandlerTransactions:
 
     def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
         """End an attempt as done and commit, in one round trip."""
-        self.connection.end(ended, self._guard, begins_next=begins_next, waits_for_flush=waits_for_flush)
+        self.connection.end(ended, begins_next=begins_next, waits_for_flush=waits_for_flush)
 
     @property
     def backend(self) -> int | None:

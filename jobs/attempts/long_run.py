@@ -13,12 +13,11 @@ from typing import NoReturn
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection, Marking
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
-from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import (
     OF_BLOCK,
     ROLLED_BACK,
@@ -26,10 +25,9 @@ from hookonce.jobs.attempts.transaction_guard import (
     TransactionGuard,
 )
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import leases, marks
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Ended
-from hookonce.receiver.ledger.runs.marks import Marked
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
 OTHER_THREAD = "event.tx() is for the thread that the handler was called in; let others hand it what to write"
@@ -87,7 +85,7 @@ class LongRun:
                 yield connection
             guard.require_open()
             require_at_rest(ours.ledger)
-            ours.take_out(asks_for_prepared=guard.may_have_prepared)
+            ours.take_out()
             reach("long.written")
             ours.begin().commit()
             reach("long.committed")
@@ -142,12 +140,9 @@ class LongTransactions:
         self.blocks = self._run.transaction
 
     @contextmanager
-    def open(self, attempt: Attempt, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
+    def open(self, *_: object) -> Iterator[Transaction]:
         """Hold no connection as long as the handler has none, and watch over its transactions."""
         self._connection.put_back()
-        attempt.marking.is_marked = (
-            True  # none of its transactions is, but one may go on that has locked the run
-        )
         with self._heartbeat.cutting(self._run.cut_overlong):
             yield self
 
@@ -163,10 +158,8 @@ class LongTransactions:
         """There is nothing that could not be committed."""
 
     def end(self, ended: Ended, **_: bool) -> None:
-        """End a run as done and commit, once none of its transactions goes on."""
-        (run,) = ended.runs
-        lock(self._connection, run)
-        self._connection.end(ended, Marking())
+        """End a run as done and commit, once none of its transactions goes on: one that does has locked the run."""
+        self._connection.end(ended)
 
     @property
     def backend(self) -> int | None:
@@ -175,12 +168,3 @@ class LongTransactions:
 
     def discard(self) -> None:
         """There is no other connection."""
-
-
-def lock(connection: AttemptConnection, run: ClaimedRun) -> bool:
-    """Lock a run in our transaction, which is begun; return whether its handler has committed it by itself.
-
-    Raises `marks.Kept` where nothing ends a transaction of its that goes on.
-    """
-    marked = Marked.of([run])
-    return marks.patiently(lambda: marks.ask(connection.begun, marked), connection.rolled_back, [marked.key])

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from hookonce.jobs.attempts.attempt_connection import Marking
 from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.event import ReceivedEvent
@@ -38,8 +37,6 @@ class Attempt:
         self.runs: Sequence[ClaimedRun] = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
         self.run = self.runs[0]
         """The run; of a batch the first."""
-        self.marking = Marking()
-        """The state of its transaction and session, as far as it is known."""
         self.has_started = False
         """Whether its handler was called, or is about to be."""
         self.events: list[ReceivedEvent] = []

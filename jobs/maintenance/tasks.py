@@ -19,7 +19,7 @@ from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import lost_events, partitions, steady_clock
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
-from hookonce.receiver.ledger.runs import limit_gate, marks, parking
+from hookonce.receiver.ledger.runs import limit_gate, parking
 from hookonce.receiver.ledger.runs.clock import SetBack
 from hookonce.receiver.ledger.runs.due_cursor import Paced
 from hookonce.receiver.ledger.stats import activity, event_counts, issues
@@ -49,7 +49,6 @@ class MaintenanceTasks:
             ("what is not paused any more stays parked", parking.unpark_left),
             ("limits of long ago are kept", _at_most_every(limit_gate.forget)),
             ("issues of long ago are kept", _at_most_every(issues.forget)),
-            ("marks of long ago are kept", _at_most_every(marks.forget)),
             ("bulk replays must wait", partial(bulk_steps.advance, reread=Rereader(settings))),
             ("bulk replays are not looked after", bulk_progress.look),
             ("activity was not counted", activity.fill),

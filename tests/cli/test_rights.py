@@ -146,8 +146,8 @@ def test_upgrade_names_roles_that_have_no_right_on_new_tables(role, hookonce, mo
     migrate.upgrade(role.url)
     role.admin.execute(hookonce("db", "roles", "--worker", role.name).out)
     monkeypatch.setenv("DATABASE_URL", role.url)
-    role.admin.execute("DROP TABLE hookonce.marks")
-    role.admin.execute("CREATE TABLE hookonce.marks (event bigint, n smallint, token uuid)")
+    role.admin.execute("DROP TABLE hookonce.guards")
+    role.admin.execute("CREATE TABLE hookonce.guards (xact_id xid8)")
 
     done = hookonce("db", "upgrade")
 

@@ -84,7 +84,7 @@ def test_run_ends_with_its_writes(inbox):
 
     assert inbox.effects() == ["a", "b", "c"]
     assert {row[2] for row in inbox.runs()} == {"done"}
-    assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.guards") == [(0,)]
     assert inbox.rows("SELECT count(*) FROM hookonce.bodies") == [(2,)]
     assert [lines_of(inbox, event) for event in (1, 2, 3)] == [["credited a"], ["credited b"], []]
 
@@ -166,7 +166,7 @@ def test_batch_ends_with_its_writes_or_not_at_all(inbox):
     inbox.deliver("c", keep_body=False)
     inbox.work()
     assert inbox.effects() == ["a", "b", "c"]
-    assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.guards") == [(0,)]
     assert inbox.rows("SELECT batches, events FROM hookonce.batch_counts") == [(1, 3)]
 
     inbox.deliver("d", "e")

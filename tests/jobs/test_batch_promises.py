@@ -10,7 +10,7 @@ from hookonce.jobs.plan import Plan
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.runs import breakers, claims, due_rows, ends, leases, parking
-from tests.jobs.test_batches import Batches, names, on_batches, work_to_the_end, write
+from tests.jobs.test_batches import Batches, names, on_batches, work_to_the_end
 from tests.stories.mistakes import replace, reword
 from tests.support.claiming import claim_batch
 from tests.support.inbox import effect
@@ -25,21 +25,6 @@ def leaves_no_claim_behind(inbox):
     work_to_the_end(inbox)
     assert {run[2] for run in inbox.runs()} == {"done"}
     assert inbox.rows("SELECT count(*) FROM hookonce.claims") == [(0,)]
-
-
-def is_not_done_in_another_transaction(inbox):
-    """What a handler rolled back itself is lost; that it began another transaction must not make its events done."""
-
-    def handler(events, tx):
-        write(events, tx)
-        libpq = tx.connection.driver_connection.pgconn
-        libpq.exec_(b"ROLLBACK")
-        libpq.exec_(b"BEGIN")
-
-    on_batches(inbox, handler, attempts=1)
-    inbox.deliver(*names(4))
-    work_to_the_end(inbox)
-    assert {run[2] for run in inbox.runs()} == {"dead"}
 
 
 def keeps_no_body_of_a_source_that_wants_none(inbox):
@@ -165,10 +150,6 @@ def forgets_no_claim():
     replace(leases, "forget", lambda *_: None)
 
 
-def believes_in_any_transaction():
-    reword(functions, "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
-
-
 def keeps_all_bodies():
     reword(functions, "AND b.event", "AND false AND b.event")
 
@@ -219,7 +200,6 @@ def parks_nothing_of_batches():
 
 PLANTED = [
     (forgets_no_claim, leaves_no_claim_behind),
-    (believes_in_any_transaction, is_not_done_in_another_transaction),
     (keeps_all_bodies, keeps_no_body_of_a_source_that_wants_none),
     (leaves_the_breaker_as_it_is, closes_its_breaker_when_it_succeeds),
     (believes_whatever_is_named, halves_what_names_a_stranger),

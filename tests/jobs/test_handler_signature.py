@@ -86,6 +86,18 @@ class Callable:
         pass
 
 
+def of_the_driver(event, tx: psycopg.Connection):
+    pass
+
+
+def of_the_driver_for_type_checkers_only(event, tx: psycopg.Connection[dict]):
+    pass
+
+
+async def of_the_awaited_driver(event, tx: psycopg.AsyncConnection[dict]):
+    pass
+
+
 PLAIN, ORM = Signature(), Signature(takes_session=True)
 ASYNC, ASYNC_ORM = Signature(is_async=True), Signature(is_async=True, takes_session=True)
 
@@ -111,6 +123,9 @@ ASYNC, ASYNC_ORM = Signature(is_async=True), Signature(is_async=True, takes_sess
         (asynchronous_connection, ASYNC),
         (asynchronous_session, Signature(is_async=True, takes_session=True, session_class=AsyncSession)),
         (Callable(), ASYNC_ORM),
+        (of_the_driver, Signature(takes_driver=True)),
+        (of_the_driver_for_type_checkers_only, Signature(takes_driver=True)),
+        (of_the_awaited_driver, Signature(is_async=True, takes_driver=True)),
     ],
 )
 def test_signature_says_what_a_handler_gets(function, signature):
@@ -130,10 +145,6 @@ def misnamed(event, db_session):
 
 
 def contradictory(event, session: sa.Connection):
-    pass
-
-
-def of_the_driver(event, tx: psycopg.Connection):
     pass
 
 
@@ -160,7 +171,6 @@ async def synchronous_connection(event, tx: sa.Connection):
         (swapped_session, "takes 'session' first"),
         (misnamed, "'db_session'; for an ORM session call it session, or annotate it Session"),
         (contradictory, "calls Connection 'session'"),
-        (of_the_driver, r"takes psycopg\.Connection.*; annotate it Connection"),
         (engine, "takes sqlalchemy.*Engine; annotate it Connection"),
         (registry, "takes sqlalchemy.*scoped_session; annotate it"),
         (asynchronous_in_name_only, "takes AsyncSession, but is a plain function, which gets Session"),

@@ -33,9 +33,9 @@ from tests.support.outcomes import put_into_state
 CLAIM = """
 INSERT INTO hookonce.claims (token, lease_until, events, places) VALUES (gen_random_uuid(), now(), '{}', '{}')
 """
-MARK = "SELECT hookonce.mark_run(%(event)s, %(n)s::smallint, %(token)s, 1)"
+GUARD = "SELECT hookonce.guard_transaction()"
 END = """
-SELECT hookonce.end_runs(ARRAY[%(event)s]::bigint[], ARRAY[%(n)s]::smallint[], %(token)s, %(xact_id)s,
+SELECT hookonce.end_runs(ARRAY[%(event)s]::bigint[], ARRAY[%(n)s]::smallint[], %(token)s,
                          '1 ms'::interval, '{"{}"}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')
 """
 OUTCOME = """
@@ -69,7 +69,7 @@ OTHERS = {
         CLAIM,
         "DELETE FROM hookonce.queue",
         "UPDATE hookonce.queue SET token = NULL",
-        "INSERT INTO hookonce.marks (event, n, token) VALUES (1, 0, gen_random_uuid())",
+        "INSERT INTO hookonce.guards DEFAULT VALUES",
         "UPDATE hookonce.audit SET who = 'nobody'",
         "UPDATE hookonce.events SET source = 'other'",
         "INSERT INTO hookonce.issues (id, handler, title, first_release) VALUES ('1', 'h', 't', '')",
@@ -304,39 +304,42 @@ def test_functions_are_nobodys_who_was_not_given_them(given):
 
 @pytest.mark.parametrize(
     "named",
-    [{"token": uuid.uuid4()}, {"n": 1}, {"event": 0}, {"xact_id": "7"}, {"xact_id": None}],
+    [{"token": uuid.uuid4()}, {"n": 1}, {"event": 0}],
 )
 def test_function_ends_no_run_but_the_one_under_its_token(given, named):
     row, token = claimed(given)
     with psycopg.connect(given.url(Task.DJANGO)) as connection:
         values = {"event": row, "n": 0, "token": token}
-        (xact_id,) = connection.execute(MARK, values).fetchone()
+        connection.execute(GUARD)
 
         with pytest.raises(psycopg.errors.NotNullViolation):
-            connection.execute(END, {**values, "xact_id": xact_id, **named})
+            connection.execute(END, {**values, **named})
 
     assert statuses(given) == {"evt_1": "running"}
 
 
-def test_function_ends_the_run_that_was_marked_in_its_transaction(given):
+def test_function_ends_the_run_in_the_transaction_that_was_guarded(given):
     row, token = claimed(given, keep_body=False)
     with psycopg.connect(given.url(Task.DJANGO)) as connection:
         values = {"event": row, "n": 0, "token": token}
-        (xact_id,) = connection.execute(MARK, values).fetchone()
-        connection.execute(END, {**values, "xact_id": xact_id})
+        connection.execute(GUARD)
+        connection.execute(END, values)
 
     assert statuses(given) == {"evt_1": "done"}
     assert given.owner.execute(
-        "SELECT (SELECT count(*) FROM hookonce.marks), (SELECT count(*) FROM hookonce.bodies)"
+        "SELECT (SELECT count(*) FROM hookonce.guards), (SELECT count(*) FROM hookonce.bodies)"
     ).fetchone() == (0, 0)
 
 
-def test_function_marks_no_run_that_is_not_under_the_token(given):
-    row, _ = claimed(given)
-    with psycopg.connect(given.url(Task.DJANGO)) as connection:
-        marked = connection.execute(MARK, {"event": row, "n": 0, "token": uuid.uuid4()}).fetchone()
+def test_function_ends_no_run_in_a_transaction_that_was_not_guarded(given):
+    row, token = claimed(given)
+    with (
+        psycopg.connect(given.url(Task.DJANGO)) as connection,
+        pytest.raises(psycopg.errors.InvalidTransactionTermination),
+    ):
+        connection.execute(END, {"event": row, "n": 0, "token": token})
 
-    assert marked == (None,)
+    assert statuses(given) == {"evt_1": "running"}
 
 
 def test_rights_that_a_role_had_besides_are_taken_away(given):

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-import psycopg
 import pytest
 
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_rows, ends, takeover
+from hookonce.receiver.ledger.runs import claims, due_rows, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
@@ -168,17 +167,6 @@ def test_suspect_that_is_given_back_is_not_charged(connection):
 
     assert runs(connection)[0] == ("waiting", 0, "suspect", True)
     assert failures(connection) == []
-
-
-@pytest.mark.usefixtures("suspects")
-def test_suspect_that_has_committed_by_itself_is_dead_and_not_given_back(connection):
-    run = claim_suspect(connection)
-    with connection.transaction(), psycopg.ClientCursor(connection) as cursor:
-        ends.mark(cursor, [run])
-
-    assert not takeover.give_back(connection, run.token)
-
-    assert ("dead", 1) in [row[:2] for row in runs(connection)]
 
 
 def test_other_run_of_a_suspects_event_goes_on(connection):

@@ -49,8 +49,10 @@ def commits(event, tx):
 
 @on("stripe", "commits.and.dies", name="commits_and_dies", **RETRIES)
 def commits_and_dies(event, tx):
-    commits(event, tx)
-    os._exit(4)
+    try:
+        commits(event, tx)
+    finally:
+        os._exit(4)
 
 
 @on("stripe", "hangs", name="hangs", timeout=SECONDS, **RETRIES)

@@ -22,7 +22,7 @@ def cut_after_the_handler(lab):
 
 MISTAKES = {
     "in_django.marks_done_in_a_second_transaction": (cut_after_the_handler, "doubled"),
-    "in_django.believes_that_what_failed_is_rolled_back": (scenarios.handler_that_commits_itself, "doubled"),
+    "in_django.leaves_the_guard_out": (scenarios.handler_that_commits_itself, "doubled"),
 }
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from tests.support.stories.history import (
     CHECKS,
-    COMMITTED,
     LEASE_RAN_OUT,
     Conflict,
     Delivery,
@@ -77,11 +76,6 @@ RETRIED = [delivered(503), delivered(None), delivered(verdict="duplicate", raw=C
 GOOD = {
     "came once": {},
     "answered late, not at all, then as a duplicate": {"deliveries": RETRIED},
-    "committed by a handler itself": {
-        "runs": [run(status="dead"), run("mail")],
-        "rows": [DEAD],
-        "failures": [failure(error=f"{COMMITTED}: so it is dead")],
-    },
     "retry that the sender counted in its body": {
         "deliveries": [delivered(), delivered(verdict="duplicate", raw=COUNTED)],
     },
@@ -172,14 +166,6 @@ BAD = {
     "entered too often": ("overrun", {"entries": [entry()] * 4}),
     "dead without a reason": ("dead_early", {"runs": [run(status="dead"), run("mail")]}),
     "dead too early": ("dead_early", {"runs": [run(status="dead"), run("mail")], "failures": [failure()]}),
-    "dead as committed without its effect": (
-        "dead_early",
-        {
-            "runs": [run(status="dead"), run("mail")],
-            "failures": [failure(error=COMMITTED)],
-            "effects": [effect("mail")],
-        },
-    ),
     "charged without an attempt": ("overcharged", {"runs": [run(attempts=2), run("mail")]}),
     "whole batch charged for one fault": (
         "overcharged",

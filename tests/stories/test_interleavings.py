@@ -1,7 +1,5 @@
 """Sessions that meet at a worker's death, in the one order that matters; and the mistakes that each order finds."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -12,8 +10,7 @@ from hookonce.receiver import failpoints
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import retention
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import ends, marks, takeover
-from hookonce.receiver.ledger.runs.claimed import LeaseLost
+from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.store import store
 from tests.stories import mistakes
@@ -73,11 +70,10 @@ class Ledger:
         with connections.connect(self.url) as other:
             return takeover.take_over(other)
 
-    def begin_marked(self, session, run):
-        """Do as a handler does that is about to commit by itself."""
-        cursor = session.cursor()
-        ends.mark(cursor, [run])
-        cursor.execute("INSERT INTO effects VALUES (%s)", [run.event.id])
+    def begin_end(self, session, run):
+        """Do as a handler's end does that is not committed yet."""
+        session.execute("INSERT INTO effects VALUES (%s)", [run.event.id])
+        session.execute("DELETE FROM hookonce.queue WHERE event = %s", [run.event.id])
 
     def waits(self, count=1):
         """Wait until so many sessions wait for locks."""
@@ -111,70 +107,16 @@ BURIED = [("dead", False, 1), ("waiting", False, 0)]
 GIVEN_BACK = [("waiting", True, 0), ("waiting", False, 0)]
 
 
-def committed_and_died(ledger):
-    with ledger.session() as session:
-        ledger.begin_marked(session, ledger.first)
-    ledger.take_over()
-
-    assert ledger.state() == BURIED
-    assert ledger.sql.execute("SELECT count(*) FROM hookonce.marks").fetchone() == (0,)
-
-
-def committed_while_it_is_taken_over(ledger):
-    ledger.monkeypatch.setattr(marks, "WAIT_SHORTLY", f"SET LOCAL lock_timeout = {SECONDS * 1000}")
-    with ledger.session() as session, ThreadPoolExecutor(1) as pool:
-        ledger.begin_marked(session, ledger.first)
-        taken = pool.submit(ledger.take_over)
-        ledger.waits()
-        session.commit()
-        taken.result(SECONDS)
-
-    assert ledger.state() == BURIED
-
-
 def goes_on_while_it_is_taken_over(ledger):
-    session = ledger.session()
-    ledger.begin_marked(session, ledger.first)
-    ledger.take_over()
-    session.close()
+    with ledger.session() as session:
+        ledger.begin_end(session, ledger.second)
+        ledger.take_over()
+        session.rollback()
 
-    assert ledger.state() == GIVEN_BACK
-    assert ledger.sql.execute("SELECT count(*) FROM hookonce.queue WHERE token IS NOT NULL").fetchone() == (
-        0,
-    )
-
-
-def marked_behind_the_takeover(ledger):
-    is_reached, may_go_on = threading.Event(), threading.Event()
-
-    def pause(point):
-        if point == "claim.taken_over":
-            is_reached.set()
-            assert may_go_on.wait(SECONDS)
-
-    def commit():
-        try:
-            with ledger.session() as session:
-                ledger.begin_marked(session, ledger.first)
-        except LeaseLost:
-            return "lost"
-        return "committed"
-
-    ledger.monkeypatch.setattr(failpoints, "counter", pause)
-    with ThreadPoolExecutor(2) as pool:
-        taken = pool.submit(ledger.take_over)
-        assert is_reached.wait(SECONDS)
-        stale = pool.submit(commit)
-        until(
-            lambda: stale.done() or ledger.sql.execute(WAITERS).fetchone()[0],
-            seconds=SECONDS,
-            what="the handler",
-        )
-        may_go_on.set()
-        taken.result(SECONDS)
-
-        assert stale.result(SECONDS) == "lost"
-    assert ledger.state() == GIVEN_BACK
+    assert ledger.state() == [("waiting", True, 0), ("running", False, 0)]
+    assert ledger.sql.execute("SELECT events FROM hookonce.claims").fetchall() == [
+        ([ledger.second.event.id],)
+    ]
 
 
 def replayed_when_it_was_done(ledger):
@@ -209,21 +151,12 @@ def replayed_before_it_is_pruned(ledger):
 
 
 ORDERS = (
-    committed_and_died,
-    committed_while_it_is_taken_over,
     goes_on_while_it_is_taken_over,
-    marked_behind_the_takeover,
     replayed_when_it_was_done,
     replayed_before_it_is_pruned,
 )
 PLANTED = {
-    settling.ignores_marks: committed_and_died,
-    settling.buries_before_it_ranks: committed_and_died,
-    settling.goes_by_the_token_of_a_mark_alone: committed_and_died,
-    settling.leaves_marks_of_what_it_buried: committed_and_died,
-    settling.looks_for_marks_in_the_statement_that_locks: committed_while_it_is_taken_over,
     settling.takes_a_part_of_a_claim: goes_on_while_it_is_taken_over,
-    settling.marks_without_the_lock: marked_behind_the_takeover,
     settling.leaves_the_outcome_of_before_the_last: replayed_when_it_was_done,
     settling.looks_at_the_queue_before_it_locks: replayed_before_it_is_pruned,
 }

@@ -1,7 +1,7 @@
 """Functions of the ledger: they do with its owner's rights what a role with fewer may not do by itself.
 
-Each does one thing and asks for what entitles to it: a run is marked or ended only by its claim's token, and only by
-the transaction that was marked. SECURITY DEFINER, with a search path that nobody else can write to; EXECUTE for those
+Each does one thing and asks for what entitles to it: a run is ended only by its claim's token, and only by the
+transaction that was guarded. SECURITY DEFINER, with a search path that nobody else can write to; EXECUTE for those
 alone to whom `receiver.ledger.database.roles` gives it. Where one role does everything they are not there.
 
 What ends a run is one rule in one text, `END_ONE` and `END_MANY`: for our own connections, for Django's, and inside the
@@ -39,26 +39,24 @@ BEGIN
     EXECUTE format('DROP TABLE %s', 'hookonce.bodies_' || to_char(day, 'YYYYMMDD'));
 END $body$"""
 
-# Returns the transaction's id; NULL where the run is no longer under the token.
-_MARK_RUN = f"""
-CREATE OR REPLACE FUNCTION hookonce.mark_run(of_event bigint, of_n smallint, of_token uuid, lock bigint) RETURNS text
+GUARD = "INSERT INTO hookonce.guards DEFAULT VALUES RETURNING xact_id::text"
+"""Has PostgreSQL refuse to commit the transaction until `UNGUARD`; returns the transaction's id."""
+UNGUARD = "DELETE FROM hookonce.guards WHERE xact_id = pg_current_xact_id_if_assigned()"
+
+_GUARD_TRANSACTION = f"""
+CREATE OR REPLACE FUNCTION hookonce.guard_transaction() RETURNS text
 {_HEAD} AS $body$
+DECLARE made text;
 BEGIN
-    PERFORM FROM hookonce.queue q WHERE q.event = of_event AND q.n = of_n AND q.token = of_token FOR KEY SHARE;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
-    INSERT INTO hookonce.marks (event, n, token) VALUES (of_event, of_n, of_token) ON CONFLICT DO NOTHING;
-    PERFORM pg_advisory_xact_lock_shared(lock);
-    RETURN pg_current_xact_id()::text;
-END $body$"""  # noqa: S608  a constant
+    {GUARD} INTO made;
+    RETURN made;
+END $body$"""
 
 _END = f"""
 WITH ended AS NOT MATERIALIZED (
     SELECT * FROM {{rows}} AS t (event, n, result, sealed, key)
 ), gone AS (
     DELETE FROM hookonce.queue q USING ended WHERE q.event = ended.event AND q.n = ended.n AND q.token = %(token)s::uuid
-          AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
     RETURNING q.event, q.n, q.handler, q.cycle, q.attempts, pg_advisory_unlock_all()
 )
 INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
@@ -72,7 +70,7 @@ END_ONE = _END.format(
 )
 """The end of attempts as done: of all rows of the queue that are given, or of none; here of one row.
 
-A row is ended only under its claim's token, and only in the transaction `xact_id` of this session where that is given.
+A row is ended only under its claim's token.
 A row that is not the attempt's own has an outcome without an event (`NO_EVENT`), which the table refuses: so a COMMIT
 behind it in the pipeline does nothing. Advisory locks that a handler has left in the session go with the rows.
 """
@@ -106,15 +104,10 @@ WHERE e.id = ANY(%(events)s::bigint[]) AND NOT e.keep_body AND b.event = e.id AN
       AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.event = e.id AND r.is_last
                                                         AND r.status = '{RunStatus.DEAD}')
 """  # noqa: S608  constants
-DELETE_MARKS = """
-DELETE FROM hookonce.marks m USING unnest(%(events)s::bigint[], %(places)s::smallint[]) AS t (event, n)
-WHERE m.event = t.event AND m.n = t.n AND m.token = %(token)s
-"""
 _GIVEN = {
     "events": "bigint[]",
     "places": "smallint[]",
     "token": "uuid",
-    "xact_id": "text",
     "took": "interval",
     "results": "text[]",
     "sealed": "bytea[]",
@@ -123,19 +116,20 @@ _GIVEN = {
     "logs_keys": "text[]",
 }
 _NUMBERED = {name: f"${number}" for number, name in enumerate(_GIVEN, 1)}
-# No transaction has the id 0: whoever names none is refused.
-_WITHIN = _NUMBERED | {"xact_id": f"coalesce({_NUMBERED['xact_id']}, '0')"}
 # Planned as by `receiver.ledger.database.plans`.
 _END_RUNS = f"""
 CREATE OR REPLACE FUNCTION hookonce.end_runs({", ".join(_GIVEN.values())}) RETURNS void
 {_HEAD} SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
 DECLARE is_any_unkept boolean;
 BEGIN
+    {UNGUARD};
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'this is not the transaction that was begun' USING ERRCODE = 'invalid_transaction_termination';
+    END IF;
     PERFORM {LOCK_UNKEPT % _NUMBERED};
     is_any_unkept := FOUND;
     {LOG % _NUMBERED};
-    {END_MANY % _WITHIN};
-    {DELETE_MARKS % _NUMBERED};
+    {END_MANY % _NUMBERED};
     IF is_any_unkept THEN
         {DROP_UNKEPT % _NUMBERED};
     END IF;
@@ -206,14 +200,14 @@ class Function(NamedTuple):
 
 MAKE_PARTITION = Function("hookonce.make_partition(date)", _MAKE_PARTITION.strip())
 DROP_PARTITION = Function("hookonce.drop_partition(date)", _DROP_PARTITION.strip())
-MARK_RUN = Function("hookonce.mark_run(bigint, smallint, uuid, bigint)", _MARK_RUN.strip())
+GUARD_TRANSACTION = Function("hookonce.guard_transaction()", _GUARD_TRANSACTION.strip())
 END_RUNS = Function(f"hookonce.end_runs({', '.join(_GIVEN.values())})", _END_RUNS.strip())
 RAISE_ENTITY = Function("hookonce.raise_entity(bigint, text, text, bigint, text)", _RAISE_ENTITY.strip())
 CALL_RAISE = """
 SELECT hookonce.raise_entity(%(event)s::bigint, %(handler)s::text, %(entity)s::text, %(version)s::bigint,
                              %(patience)s::text)
 """
-CALL_MARK = "SELECT hookonce.mark_run(%(event)s::bigint, %(n)s::smallint, %(token)s::uuid, %(lock)s::bigint)"
+CALL_GUARD = "SELECT hookonce.guard_transaction()"
 CALL_END = f"SELECT hookonce.end_runs({', '.join(f'%({name})s::{kind}' for name, kind in _GIVEN.items())})"
 _ARE_NEEDED = f"""
 SELECT has_function_privilege(to_regprocedure('{END_RUNS.signature}'), 'EXECUTE')

@@ -58,7 +58,7 @@ RIGHTS: Mapping[str, Rights] = {
     # What is to be done
     "queue": Rights("ra", "rawd", "radl"),
     "claims": Rights("r", "rawd", "r"),
-    "marks": Rights("", "rad", "rd"),
+    "guards": Rights("", "rad"),
     "limits": Rights("r", "rawd", "r"),
     "limit_places": Rights("r", "rawd", "r"),
     "breakers": Rights("r", "rawd", "rd"),
@@ -107,7 +107,7 @@ _WORDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
 FUNCTIONS: Mapping[Function, frozenset[Task]] = {
     functions.MAKE_PARTITION: frozenset({Task.RECEIVER, Task.WORKER, Task.DESK}),
     functions.DROP_PARTITION: frozenset({Task.WORKER, Task.DESK}),
-    functions.MARK_RUN: frozenset({Task.DJANGO}),
+    functions.GUARD_TRANSACTION: frozenset({Task.DJANGO}),
     functions.END_RUNS: frozenset({Task.DJANGO}),
     functions.RAISE_ENTITY: frozenset({Task.DJANGO}),
 }

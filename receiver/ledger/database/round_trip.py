@@ -17,6 +17,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg.abc import PQGen
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
@@ -71,6 +72,12 @@ class PreparingConnection(PinnedConnection):
         self.is_used_up = False
         """Whether a handler has left what can't be taken out: nobody else may get the session."""
         hear_crashes(self)
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        """What is registered: in an attempt what its handler has registered, if it has."""
+        given: AdaptersMap | None = self.__dict__.get("given_adapters")
+        return super().adapters if given is None else given
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         if name is None:

@@ -33,6 +33,8 @@ UNLOCK = b"SELECT pg_advisory_unlock_all()"
 _DEALLOCATE = "DEALLOCATE ALL"
 IS_ANYTHING_PREPARED = b"SELECT EXISTS (SELECT FROM pg_prepared_statements WHERE from_sql)"
 """By PREPARE, that is: a driver's own statements are left alone, and what they share a session with is thrown away."""
+IS_ANYTHING_AMISS = b"SELECT bool_or(from_sql) IS NOT false FROM pg_prepared_statements"
+"""The same, or whether nothing at all is prepared any more."""
 # What a rollback does not take back.
 _AFTER_ROLLBACK = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES"
 

@@ -166,13 +166,32 @@ CREATE TABLE hookonce.claims (
     handler text COLLATE "C"
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
--- Attempts that committed by themselves (`receiver.ledger.runs.marks`); none is seen of one that ends as it should.
-CREATE TABLE hookonce.marks (
-    event bigint NOT NULL,
-    n smallint NOT NULL,
-    token uuid NOT NULL,
-    PRIMARY KEY (event, n, token)
+-- A row stands for a transaction of Django's that is an attempt's: as long as it is there, the transaction can't be
+-- committed or prepared. The end of the attempt deletes it, so nobody ever sees one. `SET CONSTRAINTS ALL IMMEDIATE`
+-- asks early, and is asked again.
+CREATE TABLE hookonce.guards (
+    xact_id xid8 PRIMARY KEY DEFAULT pg_current_xact_id()
 ) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+CREATE FUNCTION hookonce.refuse_commit() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE callers text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM hookonce.guards g WHERE g.xact_id = NEW.xact_id) THEN
+        RETURN NULL;
+    END IF;
+    GET DIAGNOSTICS callers = PG_CONTEXT;
+    IF strpos(callers, chr(10)) > 0 OR current_query() ~* '^ *set +constraints [^;]*;? *$' THEN
+        SET CONSTRAINTS hookonce.guarded DEFERRED;
+        UPDATE hookonce.guards g SET xact_id = g.xact_id WHERE g.xact_id = NEW.xact_id;
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION 'the transaction is hookonce''s: return to commit it, raise to roll it back'
+        USING ERRCODE = 'invalid_transaction_termination';
+END $body$;
+REVOKE ALL ON FUNCTION hookonce.refuse_commit() FROM PUBLIC;
+CREATE CONSTRAINT TRIGGER guarded AFTER INSERT OR UPDATE ON hookonce.guards DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION hookonce.refuse_commit();
+ALTER TABLE hookonce.guards ENABLE ALWAYS TRIGGER guarded;
 
 CREATE TABLE hookonce.limits (
     handler text COLLATE "C" NOT NULL,

@@ -67,8 +67,6 @@ WITH gone AS (
     DELETE FROM hookonce.runs WHERE event IN (SELECT id FROM gone)
 ), logs AS (
     DELETE FROM hookonce.run_logs WHERE event IN (SELECT id FROM gone)
-), marks AS (
-    DELETE FROM hookonce.marks WHERE event IN (SELECT id FROM gone)
 ), counted AS (
     INSERT INTO hookonce.event_counts (source, what, count)
     SELECT source, 'events', -count(*) FROM gone

@@ -127,7 +127,7 @@ class _Run:
 # Not FOR UPDATE, which would wait for handlers that have written a row that points at the event, as steps do.
 _LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
-# Nothing that is leased: a marked attempt holds its row (`receiver.ledger.runs.marks`), and nobody waits for a handler.
+# Nothing that is leased: a handler that opens short transactions holds its row, and nobody waits for a handler.
 _LOCK_OPEN = """
 SELECT FROM hookonce.queue WHERE event = ANY(%s) AND token IS NULL ORDER BY event, n FOR UPDATE
 """

@@ -13,15 +13,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import Enum, auto
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import failed_attempts, marks
+from hookonce.receiver.ledger.runs import failed_attempts
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.runs.marks import Marked
 from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import batch_figures
 
@@ -59,14 +57,6 @@ def words(parts: Sequence[Sequence[int]]) -> dict[int, str]:
 _TAKE_BACK = "DELETE FROM hookonce.claims WHERE token = %s RETURNING token"
 
 
-class Apart(Enum):
-    """What came of a batch that was to be let go of: another has it, it was, or its handler had committed it."""
-
-    LOST = auto()
-    DONE = auto()
-    COMMITTED = auto()
-
-
 def take_apart(  # noqa: PLR0913  by keyword
     connection: psycopg.Connection,
     batch: ClaimedBatch,
@@ -75,43 +65,25 @@ def take_apart(  # noqa: PLR0913  by keyword
     verdicts: Mapping[int, AttemptResult] | None = None,
     delay: timedelta = timedelta(0),
     error: str | None = None,
-    committed: AttemptResult | None = None,
     logged: Callable[[Sequence[AttemptResult]], Sequence[AttemptResult]] = list,
-) -> Apart:
-    """Let go of a batch that did not succeed, and commit; return what came of it. The connection is idle.
+) -> bool:
+    """Let go of a batch that did not succeed, and commit; return whether it was ours. The connection is idle.
 
     `parts`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
-    that are known. All others are due after `delay`, and charged with nothing. With `committed` it is asked whether the
-    handler has committed by itself: then this is how all of them end. `logged` adds what the handler wrote to the ends
-    of its runs, in their order.
+    that are known. All others are due after `delay`, and charged with nothing. `logged` adds what the handler wrote to
+    the ends of its runs, in their order.
     """
-    found: list[object] = []
-    marked = Marked.of(batch.runs)
-
-    def take_back() -> None:
-        found[:] = [connection.execute(_TAKE_BACK, [batch.token]).fetchone()]
-
-    def write(has_committed: bool) -> Apart:  # noqa: FBT001
-        if found == [None]:
-            return Apart.LOST
-        if has_committed and committed is not None:
-            connection.execute(*marks.deletion(marked))
-            failed_attempts.fail(connection, batch.runs, logged([committed] * len(batch.runs)))
-        else:
-            known, waits = verdicts or {}, words(parts)
-            rest = AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
-            ended = [
-                known.get(run.event.id) or replace(rest, waits=waits.get(run.event.id)) for run in batch.runs
-            ]
-            if not failed_attempts.fail(connection, batch.runs, logged(ended)):
-                return Apart.LOST  # they have ended, and what failed came after that
-            if len(parts) > 1:
-                batch_figures.count_halving(connection, batch.handler, error)
-        reach("batch.apart")
-        return Apart.COMMITTED if has_committed else Apart.DONE
-
-    if committed is not None:
-        return marks.settle(connection, marked, write, first=take_back)
+    known, waits = verdicts or {}, words(parts)
+    rest = AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
     with connection.transaction():
-        take_back()
-        return write(False)  # noqa: FBT003  the same function for both
+        if connection.execute(_TAKE_BACK, [batch.token]).fetchone() is None:
+            return False
+        ended = [
+            known.get(run.event.id) or replace(rest, waits=waits.get(run.event.id)) for run in batch.runs
+        ]
+        if not failed_attempts.fail(connection, batch.runs, logged(ended)):
+            return False  # they have ended, and what failed came after that
+        if len(parts) > 1:
+            batch_figures.count_halving(connection, batch.handler, error)
+        reach("batch.apart")
+        return True

@@ -27,15 +27,18 @@ from hookonce.receiver.ledger.database.round_trip import (
     failed_by,
     round_trip,
 )
-from hookonce.receiver.ledger.runs import claimed, marks
+from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.marks import Marked
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.issues import Issue
 
 
 class LeaseLost(claimed.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
+
+
+class NotGuarded(Exception):  # noqa: N818  what was found
+    """The transaction of an attempt is another than the one that was begun for it."""
 
 
 Also = Callable[[psycopg.Connection], None]
@@ -86,12 +89,11 @@ class Waited(Exception):  # noqa: N818  what was found
     """The end of a transaction had to wait until the time of its attempt was up."""
 
 
-def end(  # noqa: PLR0913  the last five by keyword
+def end(  # noqa: PLR0913  the last four by keyword
     connection: psycopg.Connection[Any],
     ended: Ended,
     *,
     chain: bool = False,
-    xact_id: str | None = None,
     is_session_ours: bool = True,
     asks_for_prepared: bool = False,
     waits_for_flush: bool = True,
@@ -103,15 +105,15 @@ def end(  # noqa: PLR0913  the last five by keyword
     the next one in the same round trip. `is_session_ours`: no handler may have deallocated what is prepared in it.
     Without `waits_for_flush` a crash of the server may yet lose it, with all that the transaction has written.
 
-    Raises `LeaseLost` if the run is no longer ours, or the transaction not the one that was marked, and what has
-    failed at the end of the transaction; the caller must roll back.
+    Raises `LeaseLost` if the run is no longer ours, and what has failed at the end of the transaction; the caller must
+    roll back.
     """
-    statements = _statements(ended, xact_id)
+    statements = _statements(ended)
     sending = partial(_send, connection, ended=ended, prepare=is_session_ours)
     first, asked_at = [*taking_out(connection, ended.limit)], None
     if asks_for_prepared:
         asked_at = len(first)
-        first.append(session_reset.IS_ANYTHING_PREPARED)
+        first.append(asking(connection))
     if len(ended.runs) > 1:
         first.append(plans.FOR_END)
     else:
@@ -150,16 +152,19 @@ FORGET_NUMBERS: Statement = ("DISCARD SEQUENCES", {})
 """Of rows of ours: the next handler of the session sees none of them by `lastval()`."""
 
 
-def end_within(
-    cursor: psycopg.Cursor[Any], ended: Ended, xact_id: str | None, *, by_function: bool = False
-) -> None:
+def end_within(cursor: psycopg.Cursor[Any], ended: Ended, *, by_function: bool = False) -> None:
     """End an attempt as done in the transaction that a cursor is in, where another than hookonce is to commit it.
 
-    `by_function`: the cursor's role has no right on the ledger's tables. Raises `LeaseLost` as `end` does.
+    `by_function`: the cursor's role has no right on the ledger's tables, and the function takes the guard off as well.
+    Raises `LeaseLost` as `end` does, and `NotGuarded`.
     """
     try:
-        for statement in _statements(ended, xact_id, by_function=by_function):
+        if not by_function and cursor.execute(functions.UNGUARD).rowcount != 1:
+            raise NotGuarded
+        for statement in _statements(ended, by_function=by_function):
             cursor.execute(*statement)
+    except psycopg.errors.InvalidTransactionTermination:
+        raise NotGuarded from None
     except psycopg.errors.NotNullViolation as error:
         if error.pgresult is None or not _is_refused(error.pgresult, cursor):
             raise
@@ -220,6 +225,12 @@ def raise_as_waited(error: BaseException, limit: timedelta | None) -> NoReturn:
     ) from error
 
 
+def asking(connection: psycopg.Connection[Any]) -> bytes:
+    """Return what asks whether a session was used up: by a PREPARE, or by a DEALLOCATE of what was prepared in it."""
+    is_pooled = connection.prepare_threshold is None
+    return session_reset.IS_ANYTHING_PREPARED if is_pooled else session_reset.IS_ANYTHING_AMISS
+
+
 def use_up(connection: psycopg.Connection[Any]) -> None:
     """Note that a session holds what can't be taken out of it."""
     if isinstance(connection, PreparingConnection):
@@ -236,16 +247,10 @@ def _is_refused(result: PGresult, sender: psycopg.Connection[Any] | psycopg.Curs
     return found == functions.NO_EVENT.replace(USUAL_SCHEMA, place, 1)
 
 
-def mark(cursor: psycopg.Cursor[Any], runs: Sequence[ClaimedRun], *, by_function: bool = False) -> str:
-    """Mark an attempt in its handler's transaction; return the `xact_id` that its end is to be given.
-
-    Raises `LeaseLost` if a run is no longer ours.
-    """
-    marked = Marked.of(runs)
-    xact_id = marks.insert_by_function(cursor, marked) if by_function else marks.insert(cursor, marked)
-    if xact_id is None:
-        raise lost(runs, "this transaction may write nothing more")
-    return xact_id
+def guard(cursor: psycopg.Cursor[Any], *, by_function: bool = False) -> str:
+    """Have PostgreSQL refuse every COMMIT of the transaction before its attempt's end; return the transaction's id."""
+    row = cursor.execute(functions.CALL_GUARD if by_function else functions.GUARD).fetchone()
+    return str(row[0]) if row else ""
 
 
 def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled back") -> LeaseLost:
@@ -261,31 +266,36 @@ def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled
     )
 
 
-def _statements(ended: Ended, xact_id: str | None, *, by_function: bool = False) -> list[Statement]:
+def _statements(ended: Ended, *, by_function: bool = False) -> list[Statement]:
     """Return the statements that end an attempt, with their values."""
     runs = ended.runs
     has_logs = any(result.logs is not None for result in ended.results)
-    marked = Marked.of(runs)
     statements: list[Statement]
     if by_function:
-        statements = [(functions.CALL_END, _values_of_many(ended, xact_id))]
+        statements = [(functions.CALL_END, _values_of_many(ended))]
     elif len(runs) == 1 and not has_logs:
-        statements = [(functions.END_ONE, _values_of_one(ended, xact_id))]
+        statements = [(functions.END_ONE, _values_of_one(ended))]
     else:
-        values = _values_of_many(ended, xact_id)
+        values = _values_of_many(ended)
         statements = [(functions.LOG, values)] if has_logs else []
         statements.append((functions.END_MANY, values))
-    if not by_function:
-        if not all(run.event.keep_body for run in runs):
-            statements = [(_LOCK_UNKEPT, marked.values), *statements, (functions.DROP_UNKEPT, marked.values)]
-        if xact_id is not None:
-            statements.append(marks.deletion(marked))
+    if not by_function and not all(run.event.keep_body for run in runs):
+        rows = _rows(runs)
+        statements = [(_LOCK_UNKEPT, rows), *statements, (functions.DROP_UNKEPT, rows)]
     if has_logs:
         statements.append(FORGET_NUMBERS)
     return statements
 
 
-def _values_of_one(ended: Ended, xact_id: str | None) -> dict[str, object]:
+def _rows(runs: Sequence[ClaimedRun]) -> dict[str, object]:
+    return {
+        "events": [run.event.id for run in runs],
+        "places": [run.n for run in runs],
+        "token": runs[0].token,
+    }
+
+
+def _values_of_one(ended: Ended) -> dict[str, object]:
     (run,), (result,) = ended.runs, ended.results
     return {
         "event": run.event.id,
@@ -295,20 +305,18 @@ def _values_of_one(ended: Ended, xact_id: str | None) -> dict[str, object]:
         "sealed": result.sealed_result,
         "key": None if result.sealed_result is None else result.key_id,
         "took": ended.took,
-        "xact_id": xact_id,
     }
 
 
-def _values_of_many(ended: Ended, xact_id: str | None) -> dict[str, object]:
+def _values_of_many(ended: Ended) -> dict[str, object]:
     return {
-        **Marked.of(ended.runs).values,
+        **_rows(ended.runs),
         "results": [_json(each.result) for each in ended.results],
         "sealed": [each.sealed_result for each in ended.results],
         "keys": [None if each.sealed_result is None else each.key_id for each in ended.results],
         "logs": [each.logs for each in ended.results],
         "logs_keys": [each.logs_key for each in ended.results],
         "took": ended.took,
-        "xact_id": xact_id,
     }
 
 

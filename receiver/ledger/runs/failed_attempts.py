@@ -66,6 +66,9 @@ SELECT event, n, is_dead FROM verdict
 """  # noqa: S608  constants
 
 
+# For another transaction of the attempt: at its COMMIT still, or in a backend that has not noticed its client's end.
+_WAIT = "SET LOCAL lock_timeout = '5s'"
+
 _COLUMNS = (
     *("statuses", "counted", "most", "delays", "waits", "errors", "tracebacks", "keys", "logs", "logs_keys"),
     *("issues", "titles", "releases"),
@@ -105,7 +108,8 @@ def fail(
 ) -> Mapping[QueueKey, RunStatus]:
     """End attempts of one claim that did not succeed, in the caller's transaction; return what their runs are now.
 
-    Those that are not under their token any more are left out.
+    Those that are not under their token any more are left out. Raises `psycopg.errors.LockNotAvailable` where another
+    transaction keeps one of them for longer than a COMMIT takes.
     """
     return fail_rows(
         connection, runs[0].token, [QueueKey(run.event.id, run.n) for run in runs], endings, took
@@ -129,7 +133,9 @@ def fail_rows(
     }
     with connection.pipeline():
         connection.execute(plans.FOR_END)
+        connection.execute(_WAIT)
         failed = connection.execute(_FAIL, values)
+        connection.execute("SET LOCAL lock_timeout TO DEFAULT")
     return {
         QueueKey(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed
     }

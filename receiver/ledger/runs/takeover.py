@@ -1,15 +1,15 @@
 """Takes over what workers have lost, by a lease that is over or by their death: what may have been begun is a suspect.
 
-A claim is taken over whole. Its rows are locked, and marks read in the next statement (`receiver.ledger.runs.marks`): a
-handler that has committed by itself gets no further attempt. Of the rows that are left, as many as the claim has slots
-may have been started, those first in its order: they are suspects, to be run alone, and not charged. All others were
-not started, and are due as they were. Only a suspect's start is written down, and counted: it was claimed alone.
+A claim is taken over whole. Of the rows that are left of it, as many as the claim has slots may have been started,
+those first in its order: they are suspects, to be run alone, and not charged. All others were not started, and are due
+as they were. Only a suspect's start is written down, and counted: it was claimed alone.
 """
 
 import logging
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batches, failed_attempts, marks
+from hookonce.receiver.ledger.runs import batches, failed_attempts
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.failed_attempts import QueueKey
@@ -46,13 +46,11 @@ WHERE q.token = %s ORDER BY q.event, q.n
 """
 _LOCK_ROWS = f"{_ROWS} FOR UPDATE OF q"
 _LOCK_FREE_ROWS = f"{_LOCK_ROWS} SKIP LOCKED"
-_MARKED = "SELECT event, n FROM hookonce.marks WHERE token = %s"
 _GIVE_BACK = """
 UPDATE hookonce.queue q SET token = NULL, waits = coalesce(t.waits, q.waits)
 FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, waits)
 WHERE q.event = t.event AND q.n = t.n
 """
-_FORGET_MARKS = "DELETE FROM hookonce.marks WHERE token = %s"
 _DELETE = "DELETE FROM hookonce.claims WHERE token = %s"
 # Of what is kept in it all may have been started.
 _KEEP = """
@@ -67,8 +65,8 @@ FIRST_PAUSE = timedelta(seconds=0.5)
 """How long a run waits whose connection went away; twice as long each time in a row, up to `LONGEST_PAUSE`."""
 LONGEST_PAUSE = timedelta(seconds=30)
 _MOST_COUNTED = 10
-_TRIES = 3
-"""After so many, each of `marks.LOCK_TIMEOUT`, what is locked is left where it is."""
+_WAIT_SHORTLY = "SET LOCAL lock_timeout = 250"
+"""How long a row is waited for: it is left where it is if its attempt is at its COMMIT for longer."""
 
 
 class LostClaim(NamedTuple):
@@ -87,11 +85,6 @@ class LostClaim(NamedTuple):
         """The rows of the queue, in the order in which they were to be started."""
         return [QueueKey(*row) for row in zip(self.events, self.places, strict=True)]
 
-    @property
-    def keys(self) -> list[int]:
-        """The numbers of the advisory locks that its attempts may hold."""
-        return [marks.key(row if self.handler is None else None, self.token) for row in self.rows]
-
 
 class _Row(NamedTuple):
     event: int
@@ -106,13 +99,12 @@ class _Row(NamedTuple):
 
 
 class _Left:
-    """What is left of a claim: by row its source and its attempt, which are locked, and whose attempts have marks."""
+    """What is left of a claim: by row its source and its attempt, and which are locked."""
 
-    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row], marked: set[QueueKey]) -> None:
+    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row]) -> None:
         self.sources = {row.key: row.source for row in rows}
         self.attempts = {row.key: (row.handler, row.attempts + 1) for row in rows}
         self.locked = {row.key for row in locked}
-        self.marked = marked
 
     def tallies(self, row: QueueKey, detail: str) -> Sequence[Tally]:
         """Return what counts the recovery of a row: by its source, and by its handler."""
@@ -190,7 +182,7 @@ def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], ho
 def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
     """Give back what was run alone by a process that was told to end: a suspect still, and not charged.
 
-    Return whether it was under way, and is open still: one whose handler has committed by itself is dead. Committed.
+    Return whether it was under way, and is open still. Committed.
     """
     with connection.transaction():
         found = _claims(connection, _OF, [token])
@@ -210,15 +202,10 @@ def _take_over(
 ) -> Sequence[RunStatus]:
     """Take over one claim; return what the runs are now that were left of it, none where another has it.
 
-    A transaction of one of its attempts that goes on is ended. What keeps its lock all the same, being prepared or at
-    its COMMIT, stays in the claim, and everything else is settled.
+    A run that a transaction of its attempt keeps, which is at its COMMIT, stays in the claim, and all else is settled.
     """
-    for _ in range(_TRIES):
-        try:
-            with connection.transaction():
-                return settle_claim(connection, claim, how, is_dead=is_dead)
-        except psycopg.errors.LockNotAvailable:
-            marks.end_holders(connection, claim.keys)
+    with suppress(psycopg.errors.LockNotAvailable), connection.transaction():
+        return settle_claim(connection, claim, how, is_dead=is_dead)
     with connection.transaction():
         return settle_claim(connection, claim, how, is_dead=is_dead, skips_locked=True)
 
@@ -235,14 +222,12 @@ def settle_claim(
     if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
         return ()
     values = [claim.events, claim.places, claim.token]
-    connection.execute(marks.WAIT_SHORTLY)
+    connection.execute(_WAIT_SHORTLY)
     cursor = connection.cursor(row_factory=args_row(_Row))
     locked = cursor.execute(_LOCK_FREE_ROWS if skips_locked else _LOCK_ROWS, values).fetchall()
     connection.execute("SET LOCAL lock_timeout TO DEFAULT")
     left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
-    # In the next statement: what the lock was waited for is seen by now.
-    marked = {QueueKey(*row) for row in connection.execute(_MARKED, [claim.token])}
-    buried = settle_rows(connection, claim, _Left(left, locked, marked), how)
+    buried = settle_rows(connection, claim, _Left(left, locked), how)
     held = [row for row in claim.rows if row in {each.key for each in left} - {each.key for each in locked}]
     if held:
         log.warning(
@@ -257,20 +242,11 @@ def settle_claim(
 
 
 def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, how: WorkerEnd) -> int:
-    """Say what becomes of each locked row of a claim; which may have been started is told before any is buried.
-
-    Return how many are dead.
-    """
+    """Settle each locked row of a claim, of which the first may have been started; return how many are dead."""
     started = set([row for row in claim.rows if row in left.sources][: claim.slots])
-    committed = [row for row in claim.rows if row in left.locked and row in left.marked]
-    rest = [row for row in claim.rows if row in left.locked and row not in left.marked]
+    rest = [row for row in claim.rows if row in left.locked]
     recovered: Counter[Tally] = Counter()
-    buried = len(committed)
-    if committed:
-        _fail(connection, claim, committed, AttemptResult(RunStatus.DEAD, error=marks.COMMITTED))
-        connection.execute(_FORGET_MARKS, [claim.token])
-        for row in committed:
-            recovered.update(left.tallies(row, RunStatus.DEAD))
+    buried = 0
     if claim.handler is not None and rest:
         waits = batches.words(batches.halves([row.event for row in rest]))
         _give_back(connection, rest, {row: waits[row.event] for row in rest})
@@ -315,20 +291,14 @@ def settle(
 ) -> RunStatus | None:
     """Give back a run of ours that was not ended; return what it is now, None if it was ended before.
 
-    It is not charged, and due at once unless it was `cut_off`. Dead instead, if its handler has committed by itself.
-    `connection` is idle. Raises `marks.Kept` where its transaction goes on and nothing ends it.
+    It is not charged, and due at once unless it was `cut_off`. `connection` is idle. Raises
+    `psycopg.errors.LockNotAvailable` where a transaction of the attempt goes on.
     """
-    key, marked = QueueKey(run.event.id, run.n), marks.Marked.of([run])
-
-    def write(has_committed: bool) -> RunStatus | None:  # noqa: FBT001
-        ending = AttemptResult(
-            RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_alone else None
-        )
-        number = 0
-        if has_committed:
-            ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
-            connection.execute(*marks.deletion(marked))
-        elif cut_off is not None:
+    key = QueueKey(run.event.id, run.n)
+    ending = AttemptResult(RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_alone else None)
+    number = 0
+    with connection.transaction():
+        if cut_off is not None:
             before = connection.execute(_CUT_OFFS, run.key._asdict()).fetchone()
             number = cut_off.number_after(before[0] if before else 0)
             ending = cut_off.ending(run, number)
@@ -336,5 +306,3 @@ def settle(
         if number and status == RunStatus.WAITING:
             connection.execute(_NOTE_CUT_OFF, {"number": number, "event": run.event.id, "n": run.n})
         return status
-
-    return marks.settle(connection, marked, write)

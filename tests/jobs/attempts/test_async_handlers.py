@@ -305,7 +305,7 @@ def test_handler_that_raises_what_ends_processes_fails_and_leaves_no_task(inbox,
 
 def test_blocking_code_on_the_connection_of_an_async_handler_blocks_and_works(inbox):
     async def mixed(event, tx):
-        driver = tx.sync_connection.connection.driver_connection
+        driver = tx.sync_connection.connection.dbapi_connection
         driver.execute("INSERT INTO effects VALUES (%s)", [event.event_id])
         waiting = asyncio.create_task(tx.execute(text("SELECT pg_sleep(0.2)")))
         await asyncio.sleep(0.05)

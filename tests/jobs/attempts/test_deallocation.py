@@ -16,7 +16,7 @@ SEEN = {
     "behind much else": lambda tx: tx.exec_driver_sql(f"-- {'x' * 5000}\nDEALLOCATE ALL"),
     "by the cursor of a result": lambda tx: tx.execute(text("SELECT 1")).cursor.execute("DEALLOCATE ALL"),
     "by the driver": lambda tx: tx.connection.driver_connection.execute("DEALLOCATE ALL"),
-    "by libpq": lambda tx: tx.connection.driver_connection.pgconn.exec_(b"DEALLOCATE ALL"),
+    "by a block of code": lambda tx: tx.exec_driver_sql("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"),
     "after a rollback to a savepoint": lambda tx: tx.begin_nested().rollback(),
 }
 

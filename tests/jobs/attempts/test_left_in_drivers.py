@@ -8,7 +8,7 @@ from sqlalchemy import Connection, event, text
 
 from hookonce.receiver.ledger.database import engines
 from tests.jobs.attempts.test_left_in_sessions import WORKERS, worked
-from tests.support.inbox import effect, inbox
+from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
 
@@ -137,18 +137,3 @@ def test_handler_leaves_nothing_on_its_driver_to_the_next(inbox, worker, ends):
     assert [each for each in found if each != found[0]] == []
     assert len(found) == 3 * len(WAYS)
     assert {status for _, name, status, _ in inbox.runs() if name == "look"} == {"done"}
-
-
-def test_handler_that_commits_by_what_a_cursor_leads_to_is_dead(inbox):
-    def handle(event, tx):
-        effect(event, tx)
-        driver_of(tx).pgconn.exec_(b"COMMIT AND CHAIN")
-        raise LookupError("after all")
-
-    inbox.on(handle, attempts=3)
-    inbox.deliver("a")
-
-    inbox.work()
-
-    assert inbox.effects() == ["a"]
-    assert inbox.runs() == [("a", "handle", "dead", 1)]

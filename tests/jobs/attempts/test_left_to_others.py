@@ -19,7 +19,7 @@ from sqlalchemy import text
 from sqlalchemy.event import listen, remove
 from sqlalchemy.pool import Pool
 
-from hookonce.jobs.attempts.transaction_guard import GivenCursor
+from hookonce.jobs.attempts.driver_cursors import GivenCursor
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from tests.jobs.attempts.test_left_in_sessions import WORKERS, needs_a_pooler, worked
 from tests.support.inbox import effect, inbox
@@ -213,15 +213,14 @@ def test_statement_of_a_thread_that_waited_for_the_connection_is_not_the_next_on
             returned.set()
             threads[0].join()
 
-    def look_at(cursor, query):
-        found = looking(cursor, query)
+    def execute(cursor, query, *args, **options):
         if "stray" in query:
             looked.set()
             returned.wait(20)
-        return found
+        return psycopg.Cursor.execute(cursor, query, *args, **options)
 
-    looked, returned, threads, looking = threading.Event(), threading.Event(), [], GivenCursor._look_at  # noqa: SLF001
-    monkeypatch.setattr(GivenCursor, "_look_at", look_at)
+    looked, returned, threads = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(GivenCursor, "execute", execute)
     inbox.on(handler)
     inbox.deliver("a", "b")
 

@@ -42,12 +42,6 @@ def roll_back_the_driver_and_fail(event, tx):
     raise LookupError("no such customer")
 
 
-def roll_back_by_sql_and_fail(event, tx):
-    tx.execute(text("INSERT INTO credits VALUES (:event)"), {"event": event.event_id})
-    tx.connection.driver_connection.execute("ROLLBACK")
-    raise LookupError("no such customer")
-
-
 def abort_and_go_on(_, tx):
     with contextlib.suppress(IntegrityError):
         tx.execute(text("INSERT INTO credits VALUES ('taken')"))
@@ -62,7 +56,6 @@ def abort_and_go_on(_, tx):
         (fail_to_commit, "IntegrityError: (psycopg.errors.UniqueViolation)"),
         (roll_back_and_fail, "LookupError: no such customer"),
         (roll_back_the_driver_and_fail, "LookupError: no such customer"),
-        (roll_back_by_sql_and_fail, "LookupError: no such customer"),
         (abort_and_go_on, "InternalError: (psycopg.errors.InFailedSqlTransaction)"),
     ],
 )
@@ -205,19 +198,3 @@ def test_savepoint_that_is_rolled_back_costs_no_attempt(shop, undo):
 
     assert shop.runs() == [("a", "careful", "done", 1), ("b", "careful", "done", 1)]
     assert shop.effects() == ["a", "b"]
-
-
-def test_commit_that_was_refused_is_a_failed_attempt_and_no_more(shop):
-    def meddler(event, tx):
-        effect(event, tx)
-        if event.attempt == 1:
-            tx.get_transaction().commit()
-
-    shop.on(meddler)
-    shop.deliver("a", "b")
-
-    shop.work()
-
-    assert shop.runs() == [("a", "meddler", "done", 2), ("b", "meddler", "done", 2)]
-    assert shop.effects() == ["a", "b"]
-    assert "the transaction is hookonce's" in errors(shop)[0]

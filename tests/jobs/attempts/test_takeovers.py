@@ -9,7 +9,7 @@ from sqlalchemy import text
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.own_claims import OwnClaims
-from hookonce.receiver.ledger.runs import ends, marks, takeover
+from hookonce.receiver.ledger.runs import takeover
 from tests.support import claiming
 from tests.support.django_project import entry
 from tests.support.inbox import effect, inbox
@@ -45,43 +45,6 @@ def test_attempt_whose_run_was_taken_over_writes_nothing_at_any_isolation(inbox,
 
     assert inbox.effects() == ["a", "b"]
     assert [row[2:] for row in inbox.runs()] == [("done", 1)] * 2
-    assert inbox.rows("SELECT FROM hookonce.marks") == []
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_handler_that_commits_at_any_isolation_gets_no_further_attempt(inbox, level):
-    def commits(event, tx):
-        effect(event, tx)
-        tx.connection.driver_connection.execute("COMMIT AND CHAIN")
-
-    inbox.on(commits, isolation=level)
-    inbox.deliver("a")
-
-    inbox.work()
-
-    assert inbox.runs() == [("a", "commits", "dead", 1)]
-    assert inbox.effects() == ["a"]
-
-
-def test_stale_worker_with_an_unread_result_is_ended(inbox):
-    inbox.on(effect)
-    inbox.deliver("a")
-    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
-    stale = psycopg.connect(inbox.settings.database_url)
-    ends.mark(psycopg.Cursor(stale), [run])
-    stale.execute("INSERT INTO effects VALUES ('a')")
-    stale.pgconn.send_query(b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
-    stale.pgconn.flush()
-    until(
-        lambda: inbox.rows("SELECT FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"),
-        what="a backend that nobody reads from",
-    )
-    inbox.lapse()
-
-    until(lambda: (inbox.work(), inbox.runs())[1], [("a", "effect", "done", 1)])
-
-    assert inbox.effects() == ["a"]
-    stale.close()
 
 
 @pytest.mark.parametrize(
@@ -143,20 +106,6 @@ def test_constraint_that_is_broken_at_the_end_is_a_failed_attempt(inbox):
     assert inbox.effects() == ["a", "c"]
 
 
-def test_transaction_of_a_role_that_is_not_ours_to_end_keeps_its_run_and_no_other(inbox, caplog):
-    inbox.on(effect)
-    inbox.deliver("a")
-    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
-    with psycopg.connect(inbox.settings.database_url) as stale:
-        ends.mark(psycopg.Cursor(stale), [run])
-        with psycopg.connect(inbox.settings.database_url, autocommit=True) as other:
-            other.execute("SET ROLE pg_monitor")
-            marks.end_holders(other, [marks.Marked.of([run]).key])
-        stale.execute("SELECT 1")
-
-    assert "a transaction that is in the way was not ended: " in caplog.text
-
-
 def test_nothing_more_of_a_claim_is_started_that_another_has_taken_over(inbox):
     inbox.on(effect)
     inbox.deliver("a", "b")
@@ -186,3 +135,20 @@ def test_claim_is_worked_though_what_others_lost_can_not_be_taken_over(inbox, mo
     assert [row[2:] for row in inbox.runs()] == [("running", 1), ("done", 1)]
     assert "what others have lost was not taken over: OperationalError" in caplog.text
     assert inbox.drains[0].executor.shared.claims.tokens == []
+
+
+def test_row_that_a_stranger_has_locked_is_left_in_its_claim_and_nobody_is_dead(inbox):
+    inbox.on(effect)
+    inbox.deliver("a", "b")
+    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
+    inbox.lapse()
+
+    with psycopg.connect(inbox.settings.database_url) as stranger:
+        stranger.execute("SELECT FROM hookonce.queue WHERE event = %s FOR SHARE", [run.event.id])
+        inbox.work()
+        assert inbox.runs() == [("a", "effect", "running", 1), ("b", "effect", "done", 1)]
+        stranger.execute("SELECT 1")
+    inbox.lapse()
+    until(lambda: (inbox.work(), inbox.rows("SELECT count(*) FROM hookonce.queue"))[1], [(0,)])
+
+    assert inbox.runs() == [("a", "effect", "done", 1), ("b", "effect", "done", 1)]

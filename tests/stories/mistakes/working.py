@@ -5,13 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 from hookonce.jobs import buffer, claimer, plan
 from hookonce.jobs.attempts import attempt as attempts
-from hookonce.jobs.attempts import endings, heartbeat
+from hookonce.jobs.attempts import endings, heartbeat, transaction_guard
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.transaction_guard import GivenCursor, TransactionGuard
+from hookonce.jobs.attempts.driver_cursors import GivenCursor
+from hookonce.jobs.attempts.transaction_guard import StatementGuard, TransactionGuard
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines, functions
-from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, marks, takeover
+from hookonce.receiver.ledger.database.transaction_control import Effect
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import replace, reword
 from tests.support.rewording import texts
@@ -47,29 +49,23 @@ def commits_what_a_failed_attempt_wrote():
     right = replace(AttemptConnection, "reset", keep)
 
 
-def believes_that_what_failed_is_rolled_back():
-    replace(marks, "ask", lambda *_: False)
+def sends_by_the_simple_protocol():
+    def execute_send(self, query, *, binary=None, **_):
+        super(GivenCursor, self)._execute_send(query, force_extended=False, binary=binary)
+
+    replace(GivenCursor, "_execute_send", execute_send)
+
+
+def reads_no_first_words():
+    replace(transaction_guard, "effect_of", lambda _: Effect.NONE)
+
+
+def lets_a_handler_commit():
+    replace(StatementGuard, "refuse", lambda *_: None)
 
 
 def takes_a_rollback_for_a_commit():
-    replace(marks, "ask", lambda *_: True)
-
-
-def leaves_the_mark_out():
-    def insert(cursor, _marked):
-        return cursor.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
-
-    replace(marks, "insert", insert)
-
-
-def marks_after_the_statement():
-    def execute(self, query, *args, **options):
-        super(GivenCursor, self).execute(query, *args, **options)
-        self._look_at(query)
-        return self
-
-    replace(GivenCursor, "execute", execute)
-    replace(TransactionGuard, "give_out", lambda _: None)
+    replace(TransactionGuard, "roll_back", lambda self: self.refuse())
 
 
 def finishes_without_the_token():
@@ -139,10 +135,6 @@ def charges_all_that_were_under_way():
             right(connection, those, left, how)
 
     right = replace(takeover, "settle_rows", settle)
-
-
-def takes_over_without_asking_for_marks():
-    reword(takeover, "FROM hookonce.marks WHERE token = %s", "FROM hookonce.marks WHERE token = %s AND false")
 
 
 def stops_on_its_budget_without_ringing():

@@ -8,12 +8,15 @@ entered; {"commit": true} ends its transaction behind our back, and {"die": true
 is about one handler only.
 """
 
+import contextlib
 import json
 import os
 import signal
 import time
 from hashlib import sha256
 from pathlib import Path
+
+import psycopg
 
 from hookonce import GiveUp, RetryLater
 
@@ -55,7 +58,12 @@ def suffer(event, story, tx):
     if story.get("give_up"):
         raise GiveUp("the story ends here")
     if story.get("commit"):
-        tx.connection.driver_connection.execute("COMMIT AND CHAIN")
+        driver = tx.connection.driver_connection
+        driver.execute("SAVEPOINT before")
+        with contextlib.suppress(psycopg.Error):
+            driver.execute("SELECT 1; COMMIT AND CHAIN; SAVEPOINT before")
+        driver.execute("ROLLBACK TO before")
+        driver.execute("COMMIT AND CHAIN")
     if story.get("die"):
         os.kill(os.getpid(), signal.SIGKILL)
     if event.attempt <= story.get("roll_back", 0):

@@ -1,6 +1,8 @@
 """The user's handlers in Django: all write through the ORM, two of them in blocks of their own."""
 
+import psycopg
 from django.db import models, transaction
+from psycopg.pq import ExecStatus
 
 from hookonce import on, on_batch
 from tests.support.stories.acting import effect, enter, note, story_of, suffer
@@ -20,12 +22,25 @@ class Effect(models.Model):
         managed = False
 
 
+class ByLibpq:
+    """psycopg's connection, past all its cursors."""
+
+    def __init__(self, driver):
+        self._driver = driver
+        self.rollback = driver.rollback
+
+    def execute(self, statement):
+        result = self._driver.pgconn.exec_(statement.encode())
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result)
+
+
 class Given:
     """Django's connection, for what stories do to one of SQLAlchemy's."""
 
     def __init__(self, connection):
         self.connection = self
-        self.driver_connection = connection.connection
+        self.driver_connection = ByLibpq(connection.connection)
 
     def get_transaction(self):
         return self.driver_connection

@@ -19,8 +19,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
-COMMITTED = "the handler committed the transaction it was given"
-FINAL = ("GiveUp", "BodyDropped")
+FINAL = ("GiveUp", "BodyDropped", "the transaction is hookonce's: return to commit it")
 ENDED = {"done", "dead", "ignored", "held"}
 
 Key = tuple[str, str]
@@ -367,13 +366,12 @@ def _ended_twice(evidence: Evidence) -> Findings:
 
 
 def _effect_lost(evidence: Evidence) -> Findings:
-    """What is done has its effect, and what is not done has none, unless its handler committed it."""
-    committed = {failure[:3] for failure in evidence.ledger.failures if failure.error.startswith(COMMITTED)}
+    """What is done has its effect, and what is not done has none."""
     for run in evidence.ledger.runs:
         effects = evidence.effects.get(run[:3], [])
         if run.status == "done" and not effects:
             yield f"{run[:3]} is done without its effect"
-        may_stay = run[:3] in committed or evidence.is_long(run.handler)
+        may_stay = evidence.is_long(run.handler)
         if run.status != "done" and effects and run.cycle == 1 and not may_stay:
             yield f"{run[:3]} is {run.status} and took effect"
 
@@ -419,8 +417,7 @@ def _dead_early(evidence: Evidence) -> Findings:
         if not failures:
             yield f"{run[:3]} is dead and does not say why"
             continue
-        final = (*FINAL, COMMITTED) if evidence.effects.get(run[:3]) else FINAL
-        if run.attempts < evidence.limit(run.handler) and not failures[-1].error.startswith(final):
+        if run.attempts < evidence.limit(run.handler) and not failures[-1].error.startswith(FINAL):
             yield f"{run[:3]} is dead after {run.attempts} of {evidence.limit(run.handler)} attempts"
 
 

@@ -41,7 +41,6 @@ TABLES = (
     "hookonce.queue",
     "hookonce.runs",
     "hookonce.claims",
-    "hookonce.marks",
     "effects",
 )
 RENEWED = "SELECT bool_and(lease_until > now() + interval '25 seconds') FROM hookonce.claims"
