@@ -15,7 +15,8 @@ from hookonce.receiver.dev.embedded.process import children
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.stories.stack import Stack, until
+from tests.support.stories.stack import Stack
+from tests.support.waiting import until
 
 TABLES = """
 CREATE TABLE states (handler text, id text, version int, PRIMARY KEY (handler, id));
