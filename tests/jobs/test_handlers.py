@@ -86,7 +86,7 @@ def test_registry_refuses_one_name_with_two_time_limits():
     registry.add(handler(pattern="a.*"))
 
     with pytest.raises(
-        HandlerError, match="'h' has different attempts, backoff, timeout, isolation, tx or limits"
+        HandlerError, match="'h' has different attempts, backoff, timeout, isolation, tx, stale or limits"
     ):
         registry.add(handler(pattern="b.*", timeout=timedelta(seconds=600)))
 

@@ -18,7 +18,7 @@ Uncounted = tuple[str, str, int]
 _ENDED = """
 WITH ended AS MATERIALIZED (
     SELECT e.source, r.handler, r.status, r.attempts, extract(epoch FROM r.finished_at - r.started_at)::float AS took,
-           r.status = 'done' AND r.result ->> 'skipped' = 'stale' AS is_stale
+           r.result ->> 'skipped' = 'stale' AS is_stale
     FROM hookonce.runs r CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
           AND r.handler <> ''
