@@ -22,7 +22,10 @@ def entities() -> None:
 @_ENTITY
 @AS_JSON
 def show_(source: str, entity: str, *, as_json: bool) -> None:
-    """Show the newest version of ENTITY (customer:cus_123) that each handler has done."""
+    """Show the newest version of ENTITY for each handler.
+
+    ENTITY is written as `event.subject` has it, for example customer:cus_123.
+    """
     with desk() as here:
         found = here.ask(get_entity, which=asking(EntityPath, source=source, entity=entity)).data
     if as_json:
