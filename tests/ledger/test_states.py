@@ -3,9 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.ledger import pauses, transfer
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
+from hookonce.receiver.ledger.replay import transfer
 from hookonce.receiver.ledger.replay.discards import discard
 from hookonce.receiver.ledger.runs import ignored, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult

@@ -14,10 +14,11 @@ from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Terms
-from hookonce.receiver.ledger import commands, handshake_secrets, transfer
+from hookonce.receiver.ledger import commands, handshake_secrets
 from hookonce.receiver.ledger.maintenance import key_rotation
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.replay import transfer
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.inbox import inbox

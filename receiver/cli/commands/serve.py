@@ -51,10 +51,9 @@ def serve(bind: str | None, port: int | None, desk: str | None, gunicorn_options
     _require_numbers("WEB_CONCURRENCY", "PORT")
     if bind and port:
         raise click.UsageError("--port is a part of --bind; give one of the two")
-    if bind or port:
-        os.environ["HOOKONCE_BIND"] = bind or f"0.0.0.0:{port}"
-    os.environ[DESK_VARIABLE] = desk = desk or settings.desk
-    where = _where(desk, gunicorn_options)
+    door = bind or (f"0.0.0.0:{port}" if port else os.environ.get("HOOKONCE_BIND"))
+    desk = desk or settings.desk
+    where = _where(door, desk, gunicorn_options)
     handlers: set[str] | None = None
     try:
         health.require_schema(settings.database_url)
@@ -73,7 +72,8 @@ def serve(bind: str | None, port: int | None, desk: str | None, gunicorn_options
     argv.append("hookonce.receiver.app:from_environment()")
     if not any(each.startswith(("-c", "--config")) for each in gunicorn_options):
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until our settings' `when_ready`
-    os.execv(sys.executable, argv)  # noqa: S606  gunicorn takes our place, and our signals
+    addresses = {DESK_VARIABLE: desk} | ({"HOOKONCE_BIND": door} if door else {})
+    os.execve(sys.executable, argv, os.environ | addresses)  # noqa: S606  gunicorn takes our place, and our signals
 
 
 def _introduce(settings: Settings, where: Sequence[str], handlers: set[str] | None) -> None:
@@ -101,14 +101,14 @@ def _introduce(settings: Settings, where: Sequence[str], handlers: set[str] | No
     )
 
 
-def _where(desk: str, gunicorn_options: tuple[str, ...]) -> Sequence[str]:
+def _where(door: str | None, desk: str, gunicorn_options: tuple[str, ...]) -> Sequence[str]:
     """Return where gunicorn is to listen, for the desk too, once that is free. Raises: `click.ClickException`.
 
     gunicorn would try five times, and log each; what it alone knows of, as sockets it is handed, is left to it.
     """
     if os.environ.get("LISTEN_FDS") or os.environ.get("GUNICORN_CMD_ARGS"):
         return ["where gunicorn is told to"]
-    where = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT') or 8000}"
+    where = door or f"0.0.0.0:{os.environ.get('PORT') or 8000}"
     if where == desk == "off":
         raise click.UsageError("nothing would listen: --bind and --desk are off")
     if "--reuse-port" not in gunicorn_options:
