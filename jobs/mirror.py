@@ -22,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from zlib import crc32
 
 from redis.client import Pipeline
 from rq.job import Job, JobStatus
@@ -65,7 +66,10 @@ class _Shown(NamedTuple):
 
     @property
     def job_id(self) -> str:
-        return f"event-{self.event}-{_NOT_IN_IDS.sub('_', self.handler)}"
+        handler = _NOT_IN_IDS.sub("_", self.handler)
+        if handler != self.handler:  # another's name may be the same then
+            handler += f"-{crc32(self.handler.encode()):08x}"
+        return f"event-{self.event}-{handler}"
 
 
 class Mirror:
@@ -170,8 +174,7 @@ class Mirror:
     def _write_dead(self, pipeline: Pipeline, dead: Sequence[_Shown]) -> None:
         key = self.queue.failed_job_registry.key
         for gone in {each for each in self._renewed if each.ended} - set(dead):
-            del self._renewed[gone]
-            pipeline.delete(Job.key_for(gone.job_id), _results(gone.job_id))
+            del self._renewed[gone]  # the job goes with its time: another worker may show the run as started
         for each in dead:
             self._renew(pipeline, each, JobStatus.FAILED)
         pipeline.delete(key)

@@ -87,10 +87,7 @@ def test_question_mark_in_a_password_names_no_parameter(tmp_path, url):
 
 @pytest.mark.parametrize("module", ["events", "tail"])
 def test_listing_starts_without_what_only_the_whole_configuration_needs(module):
-    program = (
-        f"import sys, hookonce.receiver.cli.commands.{module}"
-        "; print({'redis'} & sys.modules.keys())"
-    )
+    program = f"import sys, hookonce.receiver.cli.commands.{module}; print({{'redis'}} & sys.modules.keys())"
 
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs import clock as clocks
 from hookonce.receiver.ledger.runs.claimed import LEASE
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from hookonce.receiver.redis.client import connect
 from tests.support import claiming
 from tests.support.inbox import Inbox, effect, inbox
@@ -214,6 +214,23 @@ def test_run_that_was_to_be_run_at_once_while_the_clock_was_ahead_is(inbox, wait
     assert clocks.SetBack().put_right(inbox.connection) == 1
 
     assert left_until(inbox, "due_at") <= timedelta(0)
+
+
+def count(events, tx):
+    for event in events:
+        effect(event, tx)
+
+
+def test_batch_that_was_gathered_while_the_clock_was_ahead_is_taken(inbox):
+    inbox.on(count, batch=BatchSize(10, timedelta(seconds=10)))
+    inbox.deliver("a")
+    inbox.work()
+    assert inbox.rows("SELECT waits FROM hookonce.queue") == [("batch",)]
+    set_back(inbox, "queue", "received_at", "due_at")
+
+    inbox.work()
+
+    assert inbox.effects() == ["a"]
 
 
 def ask_for_a_day(_event, _tx):

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.replays import ReplayRequest, replay
 from hookonce.receiver.ledger import entities
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.maintenance import erasure
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
@@ -269,6 +270,18 @@ def test_row_goes_with_the_person_it_is_about(inbox):
     erasure.erase(inbox.connection, [erased], "test")
 
     assert inbox.rows("SELECT entity FROM hookonce.entities") == [("o2",)]
+
+
+def test_person_is_erased_while_a_handler_is_at_something_newer_of_it(inbox):
+    inbox.on(save, **OWN)
+    (erased,) = deliver(inbox, order("a", 1))
+    inbox.work()
+    with connections.connect(inbox.settings.database_url) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT FROM hookonce.entities FOR UPDATE")
+        inbox.connection.execute("SET lock_timeout = '1s'")
+
+        assert erasure.erase(inbox.connection, [erased], "test").erased == [erased]
 
 
 def test_replay_says_which_handlers_will_skip_an_older_event(inbox):

@@ -70,7 +70,9 @@ _ERASE = (
     "DELETE FROM hookonce.failures WHERE event = ANY(%s)",
     "DELETE FROM hookonce.run_logs WHERE event = ANY(%s)",
     "UPDATE hookonce.runs SET result = NULL, sealed_result = NULL, key_id = NULL WHERE event = ANY(%s)",
-    "DELETE FROM hookonce.entities WHERE event = ANY(%s)",
+    # One whose row is locked is about to be that of a newer event.
+    """DELETE FROM hookonce.entities WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM hookonce.entities WHERE event = ANY(%s) FOR UPDATE SKIP LOCKED))""",
     "UPDATE hookonce.steps SET result = NULL, note = NULL, key_id = NULL WHERE event = ANY(%s)",
 )
 

@@ -82,9 +82,11 @@ _WORD = f"""coalesce((SELECT waits FROM hookonce.queue
         ORDER BY waits LIMIT 1 FOR UPDATE SKIP LOCKED), %(word)s)"""  # noqa: S608  constants
 _SIZE = f"""CASE WHEN octet_length(b.body) > %(heavy)s THEN {HEAVY_COUNTS_AS}
                  ELSE coalesce(octet_length(b.body), 0) END"""
-# Few wait for more: until the first was due for long enough, or has a time of its rate, which it would miss.
+# Few wait for more: until the first was due for long enough, or has a time of its rate, which it would miss. None waits
+# for a time that is still to come: the clock was ahead when it was given.
 _IS_UNRIPE = f"""waits = '{Waits.BATCH}' AND count(*) OVER () < %(limit)s AND sum({_SIZE}) OVER () <= %(most_bytes)s
-    AND now() - min(due_at) OVER () < %(wait)s AND NOT bool_or(slot_at IS NOT NULL) OVER ()"""
+    AND min(due_at) OVER () > now() - %(wait)s AND min(due_at) OVER () <= now()
+    AND NOT bool_or(slot_at IS NOT NULL) OVER ()"""
 _WAITING = f"""
 WITH due AS MATERIALIZED (
     SELECT q.* FROM unnest(%(handlers)s::text[]) AS h (name), LATERAL (
