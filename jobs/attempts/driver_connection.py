@@ -77,7 +77,8 @@ class DriverConnection:
         if binary:
             cursor.format = Format.BINARY
         cursor.execute(query, params, prepare=prepare)
-        guard.spare.put(cursor)
+        if "given_adapters" not in self._driver.__dict__:  # it has copied them, and would keep them
+            guard.spare.put(cursor)
         return cursor
 
     def cursor(self, name: str = "", *, binary: bool = False, **options: Any) -> Any:  # noqa: ANN401  psycopg's

@@ -4,7 +4,8 @@ psycopg takes the simple protocol where a statement has no values, and for every
 statements there, and end the transaction by any of them. By the extended protocol PostgreSQL refuses a second one. What
 is forced and what is read stands in two methods of psycopg's that have no public counterpart, `_convert_query` and
 `_execute_send`; a third, `_start_query`, is the first that is called once a cursor has the connection's lock.
-`tests/jobs/attempts/test_driver_cursors.py` notices if psycopg no longer calls them.
+`test_cursor_of_any_class_is_forced_by_what_psycopg_still_calls` in `tests/jobs/attempts/test_driver_connection.py`
+notices if psycopg no longer calls them.
 """
 
 import sys

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg.adapt import Dumper
 from psycopg.rows import dict_row
+from psycopg.types.string import StrDumper
 from sqlalchemy import Connection, text
 
 from hookonce.jobs.attempts.driver_cursors import SpareCursor, given
@@ -452,6 +453,11 @@ def loud_connection(tx):
     tx.adapters.register_dumper(str, Loud)
 
 
+def loud_statement(tx):
+    tx.adapters.register_dumper(str, Loud)
+    tx.execute("SELECT 1")
+
+
 def loud_cursor(tx):
     tx.execute("SELECT 1").adapters.register_dumper(str, Loud)
 
@@ -474,7 +480,15 @@ def binary_cursor(tx):
 
 @pytest.mark.parametrize(
     "leave",
-    [loud_connection, loud_cursor, dict_rows, dict_rows_of_a_cursor, binary_rows, binary_cursor],
+    [
+        loud_connection,
+        loud_statement,
+        loud_cursor,
+        dict_rows,
+        dict_rows_of_a_cursor,
+        binary_rows,
+        binary_cursor,
+    ],
     ids=lambda each: each.__name__,
 )
 def test_what_a_handler_sets_on_the_connection_of_psycopg_is_its_own(inbox, leave):
@@ -489,6 +503,21 @@ def test_what_a_handler_sets_on_the_connection_of_psycopg_is_its_own(inbox, leav
     inbox.work()
 
     assert found == [(("a",), psycopg.pq.Format.TEXT)] * 2
+
+
+def test_adapter_is_known_that_is_registered_between_statements(inbox):
+    def handler(_, tx: psycopg.Connection):
+        for dumper in (Loud, StrDumper, Loud):
+            tx.adapters.register_dumper(str, dumper)
+            found.append(tx.execute("SELECT %s::text", ["a"]).fetchone()[0])
+
+    found = []
+    inbox.on(handler)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert found == ["A", "a", "A"]
 
 
 @pytest.mark.parametrize("worker", WORKERS.values(), ids=WORKERS)
