@@ -158,9 +158,17 @@ class FrontDoor:
         desk = _found(self._desk, path)
         if found is not None and (part is Part.BOTH or desk is None):
             return desk or found if part is Part.BOTH else NOWHERE
-        # A proxy that reads such a path otherwise than we do would hand it to the wrong part.
-        is_odd = self._desk and not {".", ".."}.isdisjoint(path.split("/"))
-        return NOWHERE if is_odd else desk
+        return NOWHERE if self._desk and self._may_be_read_as_of_the_door(path) else desk
+
+    def _may_be_read_as_of_the_door(self, path: str) -> bool:
+        """Whether a proxy that resolves dots otherwise than we do might hand a path to the door.
+
+        A resolved path begins with a segment of the path. Other paths may have dots, as ids of senders do.
+        """
+        segments = set(path.split("/"))
+        return not segments.isdisjoint({".", ".."}) and any(
+            name.split("/")[1] in segments for name in self._door
+        )
 
 
 def _found(places: Mapping[str, Endpoint], path: str) -> Endpoint | None:
