@@ -24,7 +24,7 @@ import requests
 
 from hookonce.receiver.config import admin, dotenv_file, embedded_servers
 from hookonce.receiver.config.embedded_servers import Servers
-from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings
 from hookonce.receiver.config.sources import TESTS
 from hookonce.receiver.dev import embedded, generated_secrets
 from hookonce.receiver.dev.embedded import EmbeddedError
@@ -113,7 +113,7 @@ class Stack:
             return self.environ
 
         def environ_of_receiver() -> Mapping[str, str]:
-            return {**self.environ, "HOOKONCE_BIND": f"fd://{fd}"}
+            return {**self.environ, "HOOKONCE_BIND": f"fd://{fd}", DESK_VARIABLE: "door"}
 
         children = [
             Child(RECEIVER, [sys.executable, *GUNICORN], environ_of_receiver, fds=[fd]),

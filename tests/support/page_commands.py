@@ -134,9 +134,8 @@ class Terminal:
     def _popen(self, block, output):
         text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)
         text = re.sub(r"\b8001\b", str(self.second_port), text)
-        ours = f"exec hookonce dev --port {self.port}"
-        text = re.sub(r"^hookonce dev\b(?: --port \d+)?", ours, text, flags=re.MULTILINE)
-        text = re.sub(r"^(?=gunicorn |uvicorn )", "exec ", text, flags=re.MULTILINE)
+        text = re.sub(r"^hookonce dev\b(?! --port)", rf"\g<0> --port {self.port}", text, flags=re.MULTILINE)
+        text = re.sub(r"^(?=gunicorn |uvicorn |hookonce dev\b)", "exec ", text, flags=re.MULTILINE)
         keep = (
             ""
             if block.said.keys() & {"in the background", "beside"}
