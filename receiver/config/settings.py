@@ -123,8 +123,8 @@ class _ReceiverTable(BaseModel):
     desk: str = Field(
         default="127.0.0.1:8001",
         pattern=r"^(off|door|unix:.+|\S*:\d{1,5})$",
-        description="where `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender reaches; `door` "
-        "is where deliveries come, `off` nowhere; HOOKONCE_DESK wins",
+        description="address at which `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender "
+        "reaches; `door` is where deliveries come, `off` nowhere; HOOKONCE_DESK wins",
     )
     public_url: str = Field(
         default="",
