@@ -43,7 +43,10 @@ def test_what_only_looks_is_answered(inbox, browser, name):
         "text": "a",
         "issue": "0" * 12,
         "rejection": "1",
+        "entity": "customer:cus_1",
     }
+    entities = "INSERT INTO hookonce.entities VALUES ('stripe', 'customer:cus_1', '', 'shop.credit', 1, 1)"
+    inbox.connection.execute(entities)
     typed = "&".join(
         f"{each.name}={given[each.name]}" for each in fields(OPERATIONS[name]) if each.name in given
     )

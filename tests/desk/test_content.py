@@ -53,7 +53,7 @@ TRACEBACK = json.dumps({
 LINES = json.dumps([0, [1, "info", "shop", PLANTED], [2, "", "call", f"GET /{PLANTED}", 5]]).encode()
 DEAD, DONE = 1, 2
 PATHS = {"event": DEAD, "issue": ID, "source": "stripe", "handler": HANDLER, "kind": "handler", "name": HANDLER,
-         "body": 1, "pull": 1, "bulk": 1, "word": "dead", "rejection": 1}  # fmt: skip
+         "body": 1, "pull": 1, "bulk": 1, "word": "dead", "rejection": 1, "entity": "customer:cus_1"}  # fmt: skip
 ASKED = {
     "list_events": [{"status": "dead"}, {"error": f"*{PLANTED}*"}],
     "list_audit": [{}, {"action": "bulk replay"}],
@@ -111,6 +111,13 @@ def planted_once(inbox):
                 "VALUES (now(), 'stripe', 'stale', 'the time is too old', %s, %s)"
             ),
             [HEADERS, BODY],
+        ),
+        (
+            (
+                "INSERT INTO hookonce.entities (source, entity, account, handler, version, event) "
+                "VALUES ('stripe', 'customer:cus_1', '', %s, 1, 1)"
+            ),
+            [HANDLER],
         ),
         ("INSERT INTO hookonce.batch_counts VALUES (%s, 0, 0, 1, %s)", [HANDLER, ERROR]),
         (
