@@ -240,7 +240,7 @@ def test_replay_reads_anew_and_points_to_the_event(receiver, connection):
 
 def test_unreadable_event_is_found_by_the_senders_id_that_its_reason_names(receiver, connection):
     stripe(receiver)
-    send(receiver, RENAMED, "stripe")
+    send(receiver, b'{"id": "evt_7", "type": null, "amount": NaN}', "stripe")
     [(unread, *_)] = receiver.query(STATES)
 
     assert event_lookup.find(connection, "evt_7") == unread

@@ -83,7 +83,7 @@ def test_serve_says_in_one_block_what_it_is_and_ends_quietly(inbox):
     assert "  desk       off" in parts
     assert "  processes  1, as WEB_CONCURRENCY says" in parts
     assert "  sources    2: github, stripe" in parts
-    assert [each for each in parts if each.startswith("  handlers   none has told of itself")]
+    assert [each for each in parts if each.startswith("  handlers   no worker has registered yet")]
     assert len(parts) <= 8
     assert max(map(len, parts)) < 80
     assert status == 0
