@@ -67,7 +67,6 @@ OTHERS = {
     ),
     Task.DESK: (
         CLAIM,
-        "DELETE FROM hookonce.queue",
         "UPDATE hookonce.queue SET token = NULL",
         "INSERT INTO hookonce.guards DEFAULT VALUES",
         "UPDATE hookonce.audit SET who = 'nobody'",
