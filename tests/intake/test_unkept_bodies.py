@@ -6,9 +6,9 @@ import pytest
 from psycopg import sql
 
 from hookonce.jobs.handlers import GiveUp
+from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
-from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.rewording import reword
 
@@ -184,11 +184,11 @@ def test_neither_conflicts_nor_rejections_keep_one(open_sources):
 
 
 def drops_it_with_the_first_run(patch):
-    reword(patch, ends, ("AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)", ""))
+    reword(patch, functions, ("AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)", ""))
 
 
 def never_drops_it(patch):
-    reword(patch, ends, ("b.event = t.event AND", "false AND"))
+    reword(patch, functions, ("b.event = e.id AND", "false AND"))
 
 
 @pytest.mark.parametrize(

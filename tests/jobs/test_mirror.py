@@ -21,7 +21,7 @@ from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.mirror import Mirror
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.worker import Worker
-from hookonce.receiver.ledger.maintenance import erasure
+from hookonce.receiver.ledger.replay.discards import discard
 from hookonce.receiver.ledger.replay.events import replay
 from tests.support.waiting import until
 
@@ -226,7 +226,7 @@ def test_dead_run_that_is_replayed_or_discarded_is_shown_no_more(inbox, client, 
     until(lambda: shown.look() or queue.failed_job_registry.count, 3)
 
     list(replay(inbox.connection, events[:1], "me"))
-    inbox.connection.execute(erasure.DISCARD, [events[1:2]])
+    discard(inbox.connection, events[1:2], "me")
     until(lambda: shown.look() or queue.failed_job_registry.get_job_ids(), ids_of(events[2]), falling=True)
 
     assert [client.exists(f"rq:job:{each}") for each in ids_of(*events)] == [0, 0, 1]

@@ -167,7 +167,7 @@ def test_class_and_place_of_an_error_stay_for_grouping(inbox):
     assert errors["raises"].startswith("ValueError (")
     assert errors["chains"].startswith("LookupError (")
     assert errors["gives_up"].startswith("GiveUp (")
-    assert errors["commits"].startswith("the transaction is hookonce's: return to commit it")
+    assert errors["commits"].startswith("CommitRefused: the transaction is hookonce's: return to commit it")
 
 
 @pytest.mark.parametrize("what", ["run", "command", "secret"])

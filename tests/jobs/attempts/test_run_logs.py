@@ -209,7 +209,7 @@ def test_page_says_where_the_lines_of_a_batch_went(inbox, keeps_lines):  # noqa:
 
     (found,) = event_details.detail(inbox.connection, 2, inbox.settings.keyring).logs
 
-    assert (found.lines, found.unreadable) == ((), "they went with event 1")
+    assert (found.lines, found.unreadable) == ([], "they went with event 1")
 
 
 @pytest.mark.parametrize("keys", [(), (bytes(32),)], ids=["open", "sealed"])

@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
-FINAL = ("GiveUp", "BodyDropped", "the transaction is hookonce's: return to commit it")
+FINAL = ("GiveUp", "BodyDropped", "CommitRefused")
 ENDED = {"done", "dead", "ignored", "held"}
 
 Key = tuple[str, str]
