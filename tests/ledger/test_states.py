@@ -27,7 +27,6 @@ DONE = AttemptResult(RunStatus.DONE)
 DEAD = AttemptResult(RunStatus.DEAD, error="no")
 FAILED = AttemptResult(RunStatus.WAITING, error="not yet")
 TABLES = "hookonce.events, hookonce.bodies, hookonce.queue, hookonce.runs, hookonce.claims, hookonce.failures"
-BE_ANCIENT = "UPDATE hookonce.events SET occurred_at = '0001-01-01 00:00:00+00 BC' WHERE id = %s"
 
 
 @dataclass(frozen=True)
@@ -129,16 +128,6 @@ def handler_unknown_to_the_next_worker(connection):
     take(connection, Plan("b"))
 
 
-def unreadable_where_it_is_claimed(connection):
-    number = put(connection)
-    connection.execute(BE_ANCIENT, [number])
-    take(connection, Plan("a"))
-    number = put(connection, "evt_2")
-    end(connection, *take(connection, Plan("a")), FAILED)
-    connection.execute(BE_ANCIENT, [number])
-    take(connection, Plan("a"))
-
-
 def lost_and_replayed(connection):
     number = put(connection)
     connection.execute("DELETE FROM hookonce.queue")
@@ -204,7 +193,6 @@ STORIES = (
     handler_paused_and_resumed,
     worker_gone_and_the_next_one_too,
     handler_unknown_to_the_next_worker,
-    unreadable_where_it_is_claimed,
     element_that_nobody_can_read,
     repeat_held_and_released,
     discarded_and_replayed,

@@ -2,17 +2,17 @@
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
-NEW = {"events": ("received", "held", "dead", "ignored"), "runs": ("waiting", "running", "dead")}
+NEW = {"events": ("received", "held", "dead", "ignored"), "runs": ("waiting", "running")}
 """An event is stored held if its source holds repeats and it is one, or if it was imported without `--run`; dead if it
-can't be read; ignored if its source does not accept it. The first claim of an event makes its runs, leased or not, or
-dead if the event can't be read."""
+can't be read; ignored if its source does not accept it. The first claim of an event makes its runs, leased or not."""
 MOVES = {
     "events": {
-        # Claimed: a handler runs; none may run yet; none takes it; or what the ledger holds of it can't be read.
-        EventStatus.RECEIVED: ("running", "waiting", "ignored", "dead", "discarded"),
+        # Claimed: a handler runs; none may run yet; or none takes it. Or discarded before that.
+        EventStatus.RECEIVED: ("running", "waiting", "ignored", "discarded"),
         # The last run ended well; one is to be tried again, was released or lost; or one gave up.
         EventStatus.RUNNING: ("done", "waiting", "dead"),
-        EventStatus.WAITING: ("running", "dead", "discarded", "done"),
+        # A run is claimed again; or what waits is discarded, beside others that are done or not.
+        EventStatus.WAITING: ("running", "discarded", "done"),
         # Replayed, or discarded; an event without runs, being unreadable, stays dead.
         EventStatus.DONE: ("waiting",),
         EventStatus.DEAD: ("waiting", "discarded", "done"),
@@ -23,7 +23,7 @@ MOVES = {
         EventStatus.LOST: ("received",),
     },
     "runs": {
-        RunStatus.WAITING: ("running", "dead", "discarded"),
+        RunStatus.WAITING: ("running", "discarded"),
         # The handler returned; it failed, asked for more time, was released or lost; or no attempt is left.
         RunStatus.RUNNING: ("done", "waiting", "dead"),
         RunStatus.DONE: ("waiting",),
