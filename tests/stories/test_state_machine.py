@@ -39,6 +39,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.runs import leases, takeover
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.support import claiming, status_moves
@@ -285,7 +286,7 @@ class Inbox(RuleBasedStateMachine):
         if (
             self.due_in_the_ledger() and not self.paused
         ):  # it stopped on its budget, or looks for suspects, or from the queue's beginning, some seconds later
-            self.world.drain._cursor.start_over()  # noqa: SLF001  a time that passes
+            self.world.drain._cursor = DueCursor()  # noqa: SLF001  a time that passes
             self.world.drain.run_suspects()
             self.world.drain.run_due()
         self.lose()
