@@ -33,13 +33,13 @@ class Batches:
         self._ripe_at: dict[str, float] = {}
 
     def run(self, until: float = float("inf")) -> int:
-        """Run one batch at most of each handler that may have one; return the number of runs.
+        """Run one batch at most of each handler that may have one, and one in any case; return the number of runs.
 
         Raises what is raised where the ledger is away; what was under way is to be settled then.
         """
         count = 0
         for name in sorted(self.left):
-            if stopping.is_set() or time.monotonic() >= until:
+            if stopping.is_set() or (count and time.monotonic() >= until):
                 break
             self.left.discard(name)
             claim = self._claimer.claim_batch(self._slot.executor, name)

@@ -6,6 +6,7 @@ import psycopg
 import redis
 
 from hookonce.jobs import claimer, stopping
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.support.inbox import effect
 
 
@@ -104,6 +105,18 @@ def test_drain_over_its_budget_lets_go_and_rings(inbox, redis_url, monkeypatch):
     assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at <= now()") == [(2,)]
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("rq:queue:hookonce") == 1
+
+
+def test_drain_whose_budget_is_over_at_once_runs_a_batch_all_the_same_and_ends(inbox, redis_url, monkeypatch):
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(0))
+    inbox.on(lambda _events, _tx: None, pattern="track", batch=BatchSize(2))
+    inbox.deliver("a", "b", "c", type="track")
+
+    assert [inbox.work() for _ in range(3)] == [2, 1, 0]
+    with redis.Redis.from_url(redis_url) as client:
+        client.delete("rq:queue:hookonce")
+        inbox.work()
+        assert client.llen("rq:queue:hookonce") == 0
 
 
 def test_drain_asked_to_stop_finishes_one_attempt_and_lets_go_of_the_rest(inbox):
