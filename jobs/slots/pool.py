@@ -82,6 +82,7 @@ class Pool(Claimer):
         self._count_suspects = suspects.count if suspects is not None else lambda: 0
         self._report = Report(self._slots, all_slots[slots:], self._count_suspects)
         self._named: list[int] = []
+        self._batched: set[str] = set()
         self._is_asked = False
         self._is_more = False
         self._is_ending = False
@@ -209,13 +210,17 @@ class Pool(Claimer):
             ids or None, self._capacity.of_claim(free), self._budget_ends(), at_once=max(free, 1)
         )
         self._is_more = claim.is_more if claim.runs or not ids else self._is_more
-        if self._batches is not None and (claim.batched or claim.is_anything_lost):
-            self._batches.tell(self._batches.names if claim.is_anything_lost else claim.batched)
+        if self._batches is not None:
+            self._batched |= self._batches.names if claim.is_anything_lost else claim.batched
         self._capacity.end_claim()
         while self._free and (run := self._capacity.take(self.may_start)) is not None:
             with self._lock:
                 slot = self._free.pop()
             slot.give(run)
+        is_rest_met = not ids or not self._has_capacity()  # else what is due besides is met next
+        if self._batches is not None and self._batched and is_rest_met:
+            self._batches.tell(self._batched)
+            self._batched = set()
         is_ahead = claim.runs or claim.met  # what is ignored or put off, too, hides what is behind it
         if claim.is_anything_lost or (claim.is_more and is_ahead) or claim.waiting:
             self._is_asked = True

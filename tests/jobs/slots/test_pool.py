@@ -331,6 +331,25 @@ def test_batch_that_is_due_late_is_taken_while_all_slots_are_busy(inbox, pool_of
             enough.set()
 
 
+def test_batch_takes_all_that_is_due_whichever_events_are_named(inbox, pool_of, monkeypatch):
+    taken = []
+    inbox.on(lambda events, _tx: taken.append(len(events)), batch=BatchSize(10, timedelta(0)))
+    named, *_ = inbox.deliver(*"abc")
+
+    with pool_of(2) as pool:
+        claim = pool._claim  # noqa: SLF001  to have time for a batch between two claims
+
+        def claim_later(ids, *given, **options):
+            time.sleep(0 if ids else 0.3)
+            return claim(ids, *given, **options)
+
+        monkeypatch.setattr(pool, "_claim", claim_later)
+        pool.run_due([named])
+        are_done(inbox, 3)
+
+    assert taken == [3]
+
+
 def test_batch_that_is_full_calls_for_help(inbox, pool_of, monkeypatch):
     def collects(_events, _tx):
         pass
