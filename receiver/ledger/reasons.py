@@ -147,6 +147,17 @@ BATCH: Final = Reason(
 
 REASONS: Final = (
     LIMIT,
+    Reason(
+        waits_for=WaitsFor.WORKER,
+        until=BATCH.until,
+        word=Waits.BATCH,
+        condition="""EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
+            AND r.due_at <= now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second')""",
+        terminal="for a worker",
+        event_page="what is left to run waits for a worker that takes its batch",
+        run_page="waits for a worker that takes its batch",
+        testing="for a worker",
+    ),
     BATCH,
     Reason(
         waits_for=WaitsFor.SUSPECT,

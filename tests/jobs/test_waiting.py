@@ -111,7 +111,8 @@ def test_run_waits_for_others_of_its_batch_as_long_as_its_handler_says(inbox, si
     (number,) = inbox.deliver("a")
     register_handlers(inbox.connection, inbox.registry.rows(), inbox.registry.declarations())
     inbox.connection.execute(
-        "UPDATE hookonce.queue SET handler = 'count', due_at = now() - %s", [timedelta(seconds=since)]
+        "UPDATE hookonce.queue SET handler = 'count', waits = 'batch', due_at = now() - %s",
+        [timedelta(seconds=since)],
     )
 
     assert waits_for(inbox, number) == ("waiting", reason)
