@@ -70,7 +70,7 @@ RIGHTS: Mapping[str, Rights] = {
     "releases": Rights("r", "ra", "r"),
     "run_logs": Rights("r", "rawd", "rawd"),
     "steps": Rights("r", "rawd", "rwd"),
-    "entities": Rights("", "rawd", "rd"),
+    "entities": Rights("", "rawd", "rdl"),
     "event_states": Rights("r", "r", "r"),
     "run_states": Rights("r", "r", "r"),
     # What people do
@@ -96,6 +96,7 @@ RIGHTS: Mapping[str, Rights] = {
 """What each task needs, table by table; `tests/ledger/test_roles.py` shows that it is enough, and what it is not."""
 
 LOCKED_BY: Mapping[str, Sequence[str]] = {
+    "entities": ["raised_at"],
     "events": ["occurred_at"],
     "pauses": ["since"],
     "queue": ["cycle", "attempts", "due_at", "waits", "slot_at", "schedule"],  # whose a run is stays as it is
