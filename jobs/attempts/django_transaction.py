@@ -7,7 +7,7 @@ own. Claims, bodies and failures go through ours: a run takes two connections an
 Cursors send each statement by itself, and refuse what would end the transaction, as those of other handlers do. A
 handler has psycopg's own connection besides, and libpq's in that: so PostgreSQL refuses to commit the transaction as
 long as a row is there that it began with, and that its end deletes (`hookonce.guards`). Where it is not there at the
-end, the handler has rolled back and begun another: the run is dead at once, since that may have been committed.
+end, the handler has rolled back, and may have begun and committed others: the run is dead at once.
 """
 
 import logging
@@ -57,8 +57,8 @@ MUST_ROLL_BACK = (
 )
 
 REPLACED = (
-    "the handler ended the transaction it was given, and went on in another; what it committed stays, so there is no "
-    "further attempt: only return, and its writes are committed with the run"
+    "the handler ended the transaction it was given; what it committed stays, so there is no further attempt: only "
+    "return, and its writes are committed with the run; what may be rolled back goes in a transaction.atomic()"
 )
 
 # As for connections of ours (`receiver.ledger.database.engines`): a backend whose worker is gone lets go of its locks.
@@ -70,7 +70,7 @@ _PIN_SESSION = pinned.statement(_PINNED, is_local=False)
 
 
 class TransactionReplaced(GiveUp):
-    """A handler went on in a transaction of its own, past everything that looks at statements."""
+    """A handler ended its transaction past everything that looks at statements: it may have committed others."""
 
 
 class DjangoTransactions:
@@ -280,21 +280,24 @@ class _Opened:
             driver.cursor_factory = kind
 
     def _require_own(self) -> None:
-        """Raise `TransactionReplaced` where the handler is in a transaction that it has begun itself."""
-        if self._driver.info.transaction_status is TransactionStatus.INTRANS:
+        """Raise `TransactionReplaced` where the handler is in none, or in one that it has begun itself."""
+        status = self._driver.info.transaction_status
+        if status is TransactionStatus.IDLE:
+            raise TransactionReplaced(REPLACED)
+        if status is TransactionStatus.INTRANS:
             cursor = schema.cursor(self._driver)
             cursor.row_factory = tuple_row
             if cursor.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone() != (self._xact_id,):
                 raise TransactionReplaced(REPLACED)
 
     def require_open(self) -> None:
-        """Raise `RolledBack` or `RuntimeError` where it can't be committed any more."""
+        """Raise `TransactionReplaced`, `RolledBack` or `RuntimeError` where it can't be committed any more."""
         self._guard.require_no_commit()
         database = self._database
         if database.closed_in_transaction or database.connection is None:
             raise RolledBack(CLOSED)
         if database.connection.info.transaction_status is TransactionStatus.IDLE:
-            raise RolledBack(ROLLED_BACK)
+            raise TransactionReplaced(REPLACED)
         if database.needs_rollback:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)

@@ -125,6 +125,27 @@ def test_handler_of_django_that_begins_a_transaction_of_its_own_is_dead_at_once(
     assert "what it committed stays" in errors(django)[0]
 
 
+@pytest.mark.parametrize("end", [returns, fails])
+def test_handler_of_django_that_commits_for_each_item_repeats_none(django, end):
+    def meddler(_, connection):
+        raw = connection.connection
+        for item in ["refused", "a", "b"]:
+            with contextlib.suppress(psycopg.Error):
+                raw.execute(INSERT, [item])
+                raw.commit()
+        end()
+
+    django.on(meddler, attempts=3)
+    django.deliver("a")
+
+    django.work()
+    django.work()
+
+    assert django.effects() == ["a", "b"]
+    assert django.runs() == [("a", "meddler", "dead", 1)]
+    assert "what it committed stays" in errors(django)[0]
+
+
 SET = "SET CONSTRAINTS ALL IMMEDIATE"
 
 
