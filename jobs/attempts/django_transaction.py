@@ -283,12 +283,16 @@ class _Opened:
         """Raise `TransactionReplaced` where the handler is in none, or in one that it has begun itself."""
         status = self._driver.info.transaction_status
         if status is TransactionStatus.IDLE:
-            raise TransactionReplaced(REPLACED)
+            raise self._replaced()
         if status is TransactionStatus.INTRANS:
             cursor = schema.cursor(self._driver)
             cursor.row_factory = tuple_row
             if cursor.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone() != (self._xact_id,):
-                raise TransactionReplaced(REPLACED)
+                raise self._replaced()
+
+    def _replaced(self) -> TransactionReplaced:
+        """Return what is raised of all events: no half of a batch may be tried again, either."""
+        return TransactionReplaced(REPLACED, event=self._attempt.events)
 
     def require_open(self) -> None:
         """Raise `TransactionReplaced`, `RolledBack` or `RuntimeError` where it can't be committed any more."""
@@ -297,7 +301,7 @@ class _Opened:
         if database.closed_in_transaction or database.connection is None:
             raise RolledBack(CLOSED)
         if database.connection.info.transaction_status is TransactionStatus.IDLE:
-            raise TransactionReplaced(REPLACED)
+            raise self._replaced()
         if database.needs_rollback:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
@@ -318,7 +322,7 @@ class _Opened:
             try:
                 ends.end_within(cursor, ended, by_function=owner.by_function)
             except NotGuarded:
-                raise TransactionReplaced(REPLACED) from None
+                raise self._replaced() from None
 
     @property
     def is_cut_off(self) -> bool:

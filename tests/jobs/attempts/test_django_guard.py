@@ -1,6 +1,7 @@
 """Django's handlers hold psycopg's own connection, and libpq's in that: PostgreSQL keeps them from a commit."""
 
 import contextlib
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -9,6 +10,7 @@ from psycopg.pq import ExecStatus
 from hookonce.jobs.attempts import django_transaction
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.ledger.database import functions
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from tests.stories import mistakes
 from tests.stories.mistakes import replace, reword
 from tests.support.django_project import entry
@@ -144,6 +146,25 @@ def test_handler_of_django_that_commits_for_each_item_repeats_none(django, end):
     assert django.effects() == ["a", "b"]
     assert django.runs() == [("a", "meddler", "dead", 1)]
     assert "what it committed stays" in errors(django)[0]
+
+
+@pytest.mark.parametrize("end", [returns, fails])
+@pytest.mark.parametrize("left", ["", "BEGIN; INSERT INTO effects VALUES ('lost')"])
+def test_batch_of_django_that_left_its_transaction_is_dead_as_a_whole(django, left, end):
+    def meddler(_, connection):
+        libpq(connection, "ROLLBACK")
+        libpq(connection, "BEGIN; INSERT INTO effects VALUES ('all'); COMMIT")
+        libpq(connection, left)
+        end()
+
+    django.on(meddler, attempts=3, batch=BatchSize(500, timedelta(0)))
+    django.deliver("a", "b", "c")
+
+    django.work()
+    django.work()
+
+    assert django.effects() == ["all"]
+    assert {run[2] for run in django.runs()} == {"dead"}
 
 
 SET = "SET CONSTRAINTS ALL IMMEDIATE"
