@@ -31,17 +31,20 @@ class Batches:
         self._slot = slot
         self._claimer = claimer
         self._ripe_at: dict[str, float] = {}
+        self._last = ""
 
     def run(self, until: float = float("inf")) -> int:
         """Run one batch at most of each handler that may have one, and one in any case; return the number of runs.
 
-        Raises what is raised where the ledger is away; what was under way is to be settled then.
+        Handlers have their turns from call to call. Raises what is raised where the ledger is away; what was under way
+        is to be settled then.
         """
         count = 0
-        for name in sorted(self.left):
+        for name in sorted(self.left, key=lambda name: (name <= self._last, name)):  # in turn
             if stopping.is_set() or (count and time.monotonic() >= until):
                 break
             self.left.discard(name)
+            self._last = name
             claim = self._claimer.claim_batch(self._slot.executor, name)
             self._ripe_at.pop(name, None)
             if claim.unripe is not None:

@@ -119,6 +119,26 @@ def test_drain_whose_budget_is_over_at_once_runs_a_batch_all_the_same_and_ends(i
         assert client.llen("rq:queue:hookonce") == 0
 
 
+def test_handlers_of_batches_have_their_turns_however_long_each_batch_takes(inbox, monkeypatch):
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(0))
+    taken = []
+
+    def first(_events, _tx):
+        taken.append("first")
+
+    def second(_events, _tx):
+        taken.append("second")
+
+    for handler in (first, second):
+        inbox.on(handler, batch=BatchSize(2))
+    inbox.deliver(*"abcdef")
+
+    for _ in range(4):
+        inbox.work()
+
+    assert taken == ["first", "second"] * 2
+
+
 def test_drain_asked_to_stop_finishes_one_attempt_and_lets_go_of_the_rest(inbox):
     def stopper(event, tx):
         effect(event, tx)
