@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
-FINAL = ("GiveUp", "BodyDropped", "CommitRefused")
+FINAL = ("GiveUp", "BodyDropped")
 ENDED = {"done", "dead", "ignored", "held"}
 
 Key = tuple[str, str]
@@ -406,7 +406,7 @@ def _overrun(evidence: Evidence) -> Findings:
 
 
 def _dead_early(evidence: Evidence) -> Findings:
-    """A run is dead after its last attempt or a final verdict, and says why."""
+    """A run is dead after its last attempt or a final verdict, and says why; of a commit, if its handler made one."""
     errors = defaultdict(list)
     for failure in evidence.ledger.failures:
         errors[failure[:4]].append(failure)
@@ -417,7 +417,9 @@ def _dead_early(evidence: Evidence) -> Findings:
         if not failures:
             yield f"{run[:3]} is dead and does not say why"
             continue
-        if run.attempts < evidence.limit(run.handler) and not failures[-1].error.startswith(FINAL):
+        commits = any(b'"commit"' in event.raw for _, event in evidence.sent[run[:2]])
+        final = (*FINAL, "CommitRefused") if commits else FINAL
+        if run.attempts < evidence.limit(run.handler) and not failures[-1].error.startswith(final):
             yield f"{run[:3]} is dead after {run.attempts} of {evidence.limit(run.handler)} attempts"
 
 
