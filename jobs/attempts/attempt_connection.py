@@ -16,7 +16,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from hookonce.jobs.attempts.driver_cursors import SpareCursor
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
-from hookonce.receiver.ledger.database.round_trip import is_crash_of_others, require, round_trip
+from hookonce.receiver.ledger.database.round_trip import (
+    PreparingConnection,
+    is_crash_of_others,
+    require,
+    round_trip,
+)
 from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.ends import Ended
 
@@ -237,6 +242,7 @@ class AttemptConnection:
         is_pooled = driver.prepare_threshold is None
         chain = begins_next and not (self.is_transaction_changed or is_pooled)
         self.is_transaction_changed = False
+        was_betrayed = PreparingConnection.is_betrayed
         try:
             ends.end(
                 driver,
@@ -247,6 +253,8 @@ class AttemptConnection:
                 waits_for_flush=waits_for_flush,
             )
         except psycopg.errors.InvalidSqlStatementName as error:
+            if was_betrayed or not PreparingConnection.is_betrayed:
+                raise  # nothing prepared was sent: a trigger of the handler's has failed so
             # A function has deallocated what was prepared: the next attempt is ended unprepared.
             raise CutOff(type(error).__name__) from error
         except psycopg.OperationalError as error:

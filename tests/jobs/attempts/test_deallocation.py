@@ -59,3 +59,29 @@ def test_deallocation_inside_a_function_costs_an_attempt_or_two_in_a_process(inb
     assert {run[2] for run in inbox.runs()} == {"done"}
     # Found out at the end of a run, and by a claim.
     assert sum(attempts - 1 for *_, attempts in inbox.runs()) <= 2
+
+
+TRIGGER = """
+CREATE FUNCTION deny() RETURNS trigger LANGUAGE plpgsql AS
+$f$ BEGIN RAISE EXCEPTION 'denied' USING ERRCODE = '26000'; END $f$;
+CREATE CONSTRAINT TRIGGER denies AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION deny()
+"""
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", "DO $$ BEGIN END $$"])
+def test_trigger_that_fails_as_a_deallocation_does_uses_attempts_up(inbox, statement):
+    def handle(event, tx):
+        effect(event, tx)
+        tx.exec_driver_sql(statement)
+
+    inbox.connection.execute(TRIGGER)
+    inbox.on(handle, attempts=2)
+    inbox.deliver("a")
+
+    for _ in range(4):
+        inbox.work()
+        inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
+
+    assert inbox.runs() == [("a", "handle", "dead", 2)]
+    assert "denied" in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
