@@ -174,7 +174,8 @@ class Mirror:
     def _write_dead(self, pipeline: Pipeline, dead: Sequence[_Shown]) -> None:
         key = self.queue.failed_job_registry.key
         for gone in {each for each in self._renewed if each.ended} - set(dead):
-            del self._renewed[gone]  # the job goes with its time: another worker may show the run as started
+            del self._renewed[gone]
+            pipeline.delete(Job.key_for(gone.job_id), _results(gone.job_id))
         for each in dead:
             self._renew(pipeline, each, JobStatus.FAILED)
         pipeline.delete(key)
