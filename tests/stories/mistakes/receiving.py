@@ -49,7 +49,8 @@ def answers_before_the_commit():
         threading.Timer(UNTIL_ANSWERED, lambda: run(right(self, new, IN_THREAD))).start()
         return [Stored(1, Verdict.ACCEPTED, event.fingerprint) for event in new.events]
 
-    right = replace(pipeline.Intake, "_committed", commit_later)
+    right = replace(pipeline.Intake, "_stored", commit_later)
+    replace(pipeline.Intake, "is_quick", lambda _self, _source: False)
 
 
 def settles_before_the_commit():
