@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "receiver.logs": (),
     "receiver.encryption": (),
     "receiver.source": ("providers",),
-    "receiver.processes": (),
+    "receiver.processes": ("logs",),
     "receiver.config": ("providers", "encryption", "processes", "source"),
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "processes", "source"),
     "receiver.redis": ("config", "processes", "source"),

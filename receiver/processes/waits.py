@@ -17,6 +17,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from hookonce.receiver.logs import limited
+
+log = limited(__name__)
+
 ASKING_THREADS = 64
 """For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
 COMPUTING_THREADS = 1
@@ -276,7 +280,10 @@ class OnLoop:
 def _end(bells: Sequence[asyncio.Future[bool] | Call], in_time: bool) -> None:  # noqa: FBT001
     for bell in bells:
         if not bell.done():
-            bell.set_result(in_time)
+            try:
+                bell.set_result(in_time)
+            except Exception as error:  # a `Call`'s: it must not keep the other bells from being rung
+                log.exception("what waited for a bell failed: %s", type(error).__name__)
 
 
 def _polled(file: int, event: int, seconds: float | None) -> bool:

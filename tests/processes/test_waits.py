@@ -66,6 +66,23 @@ def test_bell_is_waited_for_no_longer_than_wanted(waiting):
     assert waiting(go) == (False, True)
 
 
+def test_bells_are_rung_behind_one_whose_function_fails(caplog):
+    called = []
+
+    def fails(_in_time):
+        raise LookupError("a body")
+
+    async def go(waits):
+        day = timedelta(days=1)
+        bells = [waits.call(fails, day), waits.call(called.append, day), waits.bell()]
+        waits.ring(bells)
+        return await waits.rung(bells[-1])
+
+    assert on_loop(go)
+    assert called == [True]
+    assert caplog.messages == ["what waited for a bell failed: LookupError"]
+
+
 @pytest.mark.parametrize("way", ["ask", "compute"])
 def test_work_of_a_thread_is_charged_to_the_client_that_it_was_done_for(way):
     charged = []
