@@ -1,9 +1,9 @@
-"""One client's connection: a head, its answer, and again; in one task of the event loop.
+"""One client's connection: a head, its answer, and again; in a task of the event loop, or without waking it (`_take`).
 
 What has an endpoint is answered on the loop; all else is for the WSGI application behind it (`application`).
 
-Requests that a client sends ahead wait in the kernel until the one before is answered: so a client that does not read
-is not read from, and answers have the order of the requests.
+Requests that a client sends ahead wait until the one before is answered, and until the kernel has taken that answer: so
+a client that does not read is soon not read from, and answers have the order of the requests.
 """
 
 import asyncio
@@ -193,6 +193,7 @@ class Connection:
         while read is None:
             while self._flies:
                 await self._transport.rest()
+            await self._transport.drained()
             if self._ends:
                 return None
             if reader.buffered:

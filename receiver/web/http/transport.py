@@ -91,7 +91,7 @@ class Transport(asyncio.BufferedProtocol):
         """Send all, waiting as often as the client makes us. Raises `Gone` and `TooLate`."""
         for at in range(0, len(data), limits.WRITE_SIZE):
             self.write(data[at : at + limits.WRITE_SIZE])
-            await self._drained()
+            await self.drained()
 
     def write(self, data: bytes) -> None:
         """Send all, as soon as the client takes it. Raises `Gone`."""
@@ -196,7 +196,8 @@ class Transport(asyncio.BufferedProtocol):
         self._received = data
         return False
 
-    async def _drained(self) -> None:
+    async def drained(self) -> None:
+        """Wait until the kernel has taken all that was written. Raises `Gone` and `TooLate`."""
         while self._is_full:
             await self.rest()
             if self._lost is not None:
@@ -318,7 +319,7 @@ class SecureTransport(Transport):
     async def _flush(self) -> None:
         if self._outgoing.pending:
             super().write(self._outgoing.read())
-            await self._drained()
+            await self.drained()
 
     def _say_why(self) -> None:
         """Send an alert, a farewell or whatever else TLS has to say, without waiting for the client to take it."""
