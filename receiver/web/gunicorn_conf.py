@@ -7,10 +7,13 @@ they withstand.
 import os
 import resource
 import signal
+import sys
 from importlib import import_module
 from typing import Any
 
 from hookonce.receiver.config.concurrency import cores, processes
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.ports import require_own_port
 
 MAX_OPEN_FILES = 65536
 APPLICATION = "hookonce.receiver.app"
@@ -55,6 +58,7 @@ def on_starting(server: Any) -> None:  # noqa: ANN401  gunicorn's arbiter, which
     Workers are told how many they are: while Redis is away each keeps its share of a limit. Ours are forked from a
     process that has imported what they are made of, and nothing of the user's; gevent's must import it after patching.
     """
+    _require_own_port(server.cfg.address)
     if server.cfg.worker_class_str.startswith("hookonce."):
         import_module(APPLICATION)
     os.environ["WEB_CONCURRENCY"] = str(server.cfg.workers)
@@ -62,3 +66,18 @@ def on_starting(server: Any) -> None:  # noqa: ANN401  gunicorn's arbiter, which
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _require_own_port(addresses: list[Any]) -> None:
+    """End gunicorn where the desk's port is the door's too; sockets that it is handed are for who hands them."""
+    desk = os.environ.get("HOOKONCE_DESK", "door")
+    ports = [str(each[1]) for each in addresses if isinstance(each, tuple)]
+    own = next((port for port in ports if desk.endswith(f":{port}")), None)
+    if own is None or os.environ.get("LISTEN_FDS"):
+        return
+    ports.remove(own)
+    try:
+        require_own_port(desk, ports)
+    except ConfigError as error:
+        sys.stderr.write(f"hookonce: {error}\n")
+        raise SystemExit(78) from None

@@ -16,6 +16,7 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.ports import require_own_port
 from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -102,7 +103,7 @@ def _introduce(settings: Settings, where: Sequence[str], handlers: set[str] | No
 
 
 def _where(door: str | None, desk: str, gunicorn_options: tuple[str, ...]) -> Sequence[str]:
-    """Return where gunicorn is to listen, for the desk too, once that is free. Raises: `click.ClickException`.
+    """Return where gunicorn is to listen, for the desk too, once that is free. Raises: `ClickException`, `ConfigError`.
 
     gunicorn would try five times, and log each; what it alone knows of, as sockets it is handed, is left to it.
     """
@@ -111,6 +112,7 @@ def _where(door: str | None, desk: str, gunicorn_options: tuple[str, ...]) -> Se
     where = door or f"0.0.0.0:{os.environ.get('PORT') or 8000}"
     if where == desk == "off":
         raise click.UsageError("nothing would listen: --bind and --desk are off")
+    require_own_port(desk, [port for _, port in _ADDRESS.findall(where)])
     if "--reuse-port" not in gunicorn_options:
         for each, option in ((where, "--bind HOST:PORT or PORT"), (desk, "--desk HOST:PORT")):
             for host, port in _ADDRESS.findall(each):
