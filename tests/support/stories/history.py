@@ -20,6 +20,12 @@ from typing import NamedTuple
 
 LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
 FINAL = ("GiveUp", "BodyDropped")
+VERDICTS = (
+    (b"commit", "CommitRefused"),
+    (b"commit", "TransactionReplaced"),
+    (b"roll_back", "TransactionReplaced"),
+)
+"""Final for a handler that was to end its transaction by itself; Django's is dead after a rollback, too."""
 ENDED = {"done", "dead", "ignored", "held"}
 
 Key = tuple[str, str]
@@ -417,8 +423,10 @@ def _dead_early(evidence: Evidence) -> Findings:
         if not failures:
             yield f"{run[:3]} is dead and does not say why"
             continue
-        commits = any(b'"commit"' in event.raw for _, event in evidence.sent[run[:2]])
-        final = (*FINAL, "CommitRefused") if commits else FINAL
+        told = [event.raw for _, event in evidence.sent[run[:2]]]
+        final = FINAL + tuple(
+            verdict for word, verdict in VERDICTS if any(b'"%s"' % word in raw for raw in told)
+        )
         if run.attempts < evidence.limit(run.handler) and not failures[-1].error.startswith(final):
             yield f"{run[:3]} is dead after {run.attempts} of {evidence.limit(run.handler)} attempts"
 
