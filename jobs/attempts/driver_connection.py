@@ -34,7 +34,7 @@ class _Savepoint(psycopg.Transaction):
 
 
 class _Info:
-    """What is known of a session, without libpq's connection."""
+    """The parameters of a session, without libpq's connection."""
 
     def __init__(self, info: psycopg.ConnectionInfo) -> None:
         self._info = info
@@ -125,7 +125,7 @@ class DriverConnection:
 
     @property
     def adapters(self) -> AdaptersMap:
-        """What is registered here, for this attempt alone."""
+        """Loaders and dumpers that a handler registers, for its attempt alone."""
         self._guard.require_given()
         kept: MutableMapping[str, Any] = self._driver.__dict__
         if (given := kept.get("given_adapters")) is None:
@@ -135,7 +135,7 @@ class DriverConnection:
 
     @property
     def info(self) -> Any:  # noqa: ANN401  as psycopg's
-        """What is known of the session."""
+        """The parameters of the session."""
         return _Info(self._driver.info)
 
     @property
@@ -176,7 +176,7 @@ class DriverConnection:
 
 
 class PooledConnection:
-    """What SQLAlchemy's `Connection.connection` is for a handler: it leads to the driver's, as that is given out."""
+    """SQLAlchemy's `Connection.connection` for a handler: it leads to the driver's connection as that is given out."""
 
     def __init__(self, guard: Guard, given: DriverConnection, driver_connection: object) -> None:
         self.driver_connection = driver_connection

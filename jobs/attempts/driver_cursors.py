@@ -17,7 +17,7 @@ _PSYCOPG = "psycopg"
 
 
 class Guard(Protocol):
-    """What watches over the transaction that a handler writes in."""
+    """The guard of a transaction, as cursors know it."""
 
     driver: "Connection[Any]"
     spare: "SpareCursor"
@@ -62,7 +62,7 @@ class GivenCursor(Cursor[Any]):
 
     @property
     def adapters(self) -> Any:  # noqa: ANN401  psycopg's
-        """What is registered for this cursor."""
+        """Loaders and dumpers of this cursor."""
         if not _asks_psycopg():
             self.is_changed = True
         return super().adapters

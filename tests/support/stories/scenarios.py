@@ -260,7 +260,7 @@ def handler_that_commits_itself_and_dies(lab):
 
 
 def handler_that_rolls_back(lab):
-    """A handler's session rolls the transaction back, and fails; its next attempt is good, but in Django it has none."""
+    """A handler's session rolls the transaction back, and fails; the next attempt is good, in Django there is none."""
     lab.insist(stripe("evt_rolled_back", "invoice.sent", roll_back=1))
     lab.insist(stripe("evt_other", "invoice.sent"))
     lab.recover()
