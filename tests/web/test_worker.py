@@ -80,7 +80,8 @@ def test_worker_names_only_settings_that_gunicorn_has():
 def test_workers_are_told_how_many_they_are(monkeypatch):
     monkeypatch.setenv("WEB_CONCURRENCY", "")
 
-    gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3, worker_class_str="sync")))
+    settings = SimpleNamespace(workers=3, worker_class_str="sync", address=[("127.0.0.1", 8000)])
+    gunicorn_conf.on_starting(SimpleNamespace(cfg=settings))
 
     assert os.environ["WEB_CONCURRENCY"] == "3"
 
