@@ -402,7 +402,7 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
     inbox.deliver("a")
     work(inbox)
     inbox.connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() "
         "AND pid <> pg_backend_pid() AND application_name = ''"
     )
 
