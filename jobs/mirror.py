@@ -51,7 +51,7 @@ MAX_DEAD = 1000
 _TURN = "hookonce:mirror"
 _END_PATIENCE = timedelta(seconds=1)
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-"""What RQ takes in no id of a job."""
+"""Characters that RQ takes in no id of a job."""
 
 
 class _Shown(NamedTuple):

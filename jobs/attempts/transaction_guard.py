@@ -58,7 +58,7 @@ OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLO
 FORKED = 70
 """The exit status of a child that a handler forked and let return: it must not touch what it shares with its parent."""
 _HOOKED = ("commit", "rollback", "wait", "guard", "given_adapters")
-"""What stands in the place of the driver's own, and what is an attempt's."""
+"""Names that an attempt puts on the driver's connection, over its own."""
 
 
 class CommitRefused(GiveUp, RuntimeError):  # noqa: N818  what happened
@@ -191,7 +191,7 @@ class TransactionGuard(StatementGuard):
 
     @property
     def pooled(self) -> PooledConnection:
-        """What leads the handler to the driver's connection."""
+        """The pooled connection by which a handler gets to the driver's."""
         if self._pooled is None:
             given = DriverConnection(self)
             self._pooled = PooledConnection(self, given, self.as_given(given))

@@ -60,7 +60,7 @@ _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 
 
 class Arrived(NamedTuple):
-    """What a verified delivery brings: its events, what is stored of them, and its parts that did not verify."""
+    """A delivery that was verified: its events, what is stored of them, and its parts that did not verify."""
 
     events: Sequence[Event]
     new: DeliveryEvents

@@ -49,7 +49,7 @@ SELECT c.reltuples, pg_indexes_size(c.oid) / 1e6, pg_size_bytes(current_setting(
 FROM pg_class c WHERE c.oid = 'hookonce.events'::regclass
 """
 RARE_GIGABYTES, RARE_MINUTES = 8, 15
-"""Of WAL, and of time, between two checkpoints of a large ledger."""
+"""WAL, and time, that should lie between two checkpoints of a large ledger."""
 GOOD_POLICIES = frozenset({"noeviction", "volatile-ttl"})
 
 

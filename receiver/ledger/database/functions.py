@@ -78,7 +78,7 @@ END_MANY = _END.format(
     rows="""unnest(%(events)s::bigint[], %(places)s::smallint[], %(results)s::text[], %(sealed)s::bytea[],
                          %(keys)s::text[])"""
 )
-"""The same end, of as many rows as are given: 28 µs dearer for one of them."""
+"""`END_ONE` for as many runs as are given: 28 µs dearer for one of them."""
 NO_EVENT = "hookonce.runs.event"
 """The column that an outcome without an event lacks."""
 
