@@ -7,21 +7,24 @@ fork survives: each child reads configuration, providers and handlers for itself
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
+from hookonce.jobs import stopping
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.failures.error_summary import whole_message_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots import suspects
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
@@ -91,23 +94,16 @@ def warn_of_none(registry: Registry, modules: str) -> None:
         sys.stderr.write(f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored\n")
 
 
-def claimer_of(  # noqa: PLR0913  a worker's parts
+def claimer_of(
     settings: Settings,
     registry: Registry,
     concurrency: int,
-    place: Path | None,
-    *,
-    itself: Sequence[str],
     transactions: MakeTransactions = HandlerTransactions,
 ) -> Claimer:
-    """Make what claims for so many slots: for one, whose attempts are made in the thread that claims, or for many.
-
-    `itself`: the command that starts such a worker, for children that run suspects.
-    """
+    """Make what claims for so many slots: for one, whose attempts are made in the thread that claims, or for many."""
     if concurrency == 1:
         return SingleSlot(settings, registry, transactions)
-    suspects = Suspects([*itself, "--suspects"], place)
-    return Pool(settings, registry, transactions, slots=concurrency, suspects=suspects)
+    return Pool(settings, registry, transactions, slots=concurrency)
 
 
 def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
@@ -120,6 +116,33 @@ def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None
     if isinstance(claimer, Pool):
         claimer.flush()
         os._exit(status)  # whatever thread nothing has ended
+
+
+def suspect_of(settings: Settings, number: int, place: Path | None) -> None:
+    """Wait until there is a suspect for a child, unless the one before it has died at one."""
+    if not (place and LastClaims(place).is_left):
+        suspects.await_one(settings, number)
+
+
+def work_on_suspects(
+    settings: Settings,
+    registry: Registry,
+    number: int,
+    place: Path | None,
+    transactions: MakeTransactions = HandlerTransactions,
+) -> NoReturn:
+    """Run suspects, one at a time, until stopped; `place` as in `work_alone`."""
+    pool = Pool(settings, registry, transactions, slots=1, suspects_overdue=suspects.overdue(number))
+    if place:
+        pool.come_after(LastClaims(place))
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda signum, _: stopping.tell(signum) and None)
+    pool.run_due()
+    while not stopping.stopping.wait(SUSPECTS_INTERVAL.total_seconds()):
+        pool.run_due()
+    status = pool.finish()
+    pool.flush()
+    os._exit(status)
 
 
 def sweep_forever(settings: Settings) -> None:

@@ -246,9 +246,9 @@ class Claimer:
                 takeover.take_over(self.executor.idle_ledger, WorkerEnd(handlers=self.registry))
         return claim
 
-    def _claim_suspect(self) -> ClaimedRun | None:
-        """Claim a suspect, to be run with nothing beside it."""
-        claim = self._claim_waiting(self.executor, Waiting(Waits.SUSPECT, self._names))
+    def _claim_suspect(self, overdue: timedelta = timedelta(0)) -> ClaimedRun | None:
+        """Claim a suspect that was due for so long, to be run with nothing beside it."""
+        claim = self._claim_waiting(self.executor, Waiting(Waits.SUSPECT, self._names, wait=overdue))
         return claim.runs[0] if claim.runs else None
 
     def claim_batch(self, executor: Executor, name: str) -> Claim:
@@ -282,7 +282,7 @@ class Claimer:
         if runs:
             self._held.add(runs)
             if self._last is not None:
-                self._last.hold(runs[0], self._held)
+                self._last.hold(self._held)
             self._heartbeat.begin()
             reach("run.claimed")
 

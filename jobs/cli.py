@@ -22,17 +22,17 @@ from hookonce.jobs.children import (
     handlers_here,
     introduce_worker,
     keep_lines,
+    suspect_of,
     sweep_forever,
     warn_of_none,
     work_alone,
+    work_on_suspects,
 )
-from hookonce.jobs.claimer import AWAY
 from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
-from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.jobs.stopping import stopping
+from hookonce.jobs.slots.suspects import CHILDREN
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
@@ -46,9 +46,9 @@ from hookonce.receiver.processes.forked import ForkedProcess
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
 
 _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
-_WORKER = (*_HOOKONCE, "worker")
 OnEnd = Callable[[str], bool] | None
 MakeWorker = Callable[[str, Path | None, OnEnd], Child]
+MakeSuspects = Callable[[int, Path | None, OnEnd], Child]
 _MAX_SAID = 4000
 """Characters of an error; far less than a pipe holds."""
 
@@ -64,11 +64,9 @@ _OPTIONS = (
         help="Runs at once in each; [receiver] concurrency, or 1.",
     ),
     click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised."),
-    click.option("--suspects", is_flag=True, hidden=True, help="Run what was lost beside others, and end."),
     click.option(
         "--place", type=click.Path(path_type=Path), hidden=True, help="File for the state of the worker."
     ),
-    click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after."),
 )
 
 
@@ -86,10 +84,8 @@ def worker(  # noqa: PLR0913  an option each
     concurrency: int | None,
     *,
     alone: bool,
-    suspects: bool,
     place: Path | None,
     check: int | None,
-    parent: int | None,
     reloading: bool,
 ) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
@@ -98,14 +94,10 @@ def worker(  # noqa: PLR0913  an option each
     """
     if check is not None:
         check_handlers(check)
-    if alone or suspects:
+    if alone:
         settings = ready()
         keep_lines(settings)
-        if suspects:
-            work_on_suspects(SingleSlot(*configured()), place, parent)
-            return
-        at_once = concurrency or settings.concurrency
-        work_alone(claimer_of(*configured(), at_once, place, itself=_WORKER), settings, place)
+        work_alone(claimer_of(*configured(), concurrency or settings.concurrency), settings, place)
         return
     logs.configure()
     if reloading:
@@ -115,7 +107,9 @@ def worker(  # noqa: PLR0913  an option each
     if status := ForkedProcess(partial(begin, partial(_check, processes, concurrency))).wait():
         sys.exit(status)
     sweeping = Child("sweep", run=partial(begin, sweep_forever))
-    sys.exit(supervise(partial(_forked, concurrency), sweeping, processes))
+    sys.exit(
+        supervise(partial(_forked, concurrency), partial(_forked_suspects, concurrency), sweeping, processes)
+    )
 
 
 def _check(processes: int, concurrency: int | None, settings: Settings) -> None:
@@ -131,15 +125,38 @@ def _forked(concurrency: int | None, name: str, place: Path | None, on_end: OnEn
     def act(settings: Settings) -> None:
         keep_lines(settings)
         at_once = concurrency or settings.concurrency
-        claimer = claimer_of(settings, handlers_of(settings), at_once, place, itself=_WORKER)
-        work_alone(claimer, settings, place)
+        work_alone(claimer_of(settings, handlers_of(settings), at_once), settings, place)
 
     return Child(name, run=partial(begin, act), on_end=on_end)
+
+
+def _forked_suspects(concurrency: int | None, number: int, place: Path | None, on_end: OnEnd) -> Child:
+    """Return a child that runs suspects, where workers have many slots."""
+
+    def act(settings: Settings) -> None:
+        if (concurrency or settings.concurrency) > 1:
+            suspect_of(settings, number, place)
+            keep_lines(settings)
+            work_on_suspects(settings, handlers_of(settings), number, place)
+
+    return Child(
+        f"suspects {number + 1}",
+        run=partial(begin, act),
+        on_end=on_end,
+        may_end=True,
+        on_death=signal.SIGTERM,
+    )
 
 
 def _started(command: Sequence[str], name: str, place: Path | None, on_end: OnEnd) -> Child:
     """Return a worker that is started by a command: its supervisor has imported what no fork survives."""
     return Child(name, [*command, *(["--place", str(place)] if place else [])], on_end=on_end)
+
+
+def _started_suspects(itself: Sequence[str], number: int, place: Path | None, on_end: OnEnd) -> Child:
+    """Return a child for suspects that is started by a command, as such a worker is."""
+    command = [*itself, "--suspects", str(number), *(["--place", str(place)] if place else [])]
+    return Child(f"suspects {number + 1}", command, on_end=on_end, on_death=signal.SIGTERM)
 
 
 def check_handlers(descriptor: int) -> NoReturn:
@@ -169,67 +186,46 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
     processes: int,
     concurrency: int | None,
     alone: bool,
-    suspects: bool,
+    suspects: int | None,
     place: Path | None,
-    parent: int | None,
 ) -> None:
     """Be a framework's worker, whose handlers write in its own `transactions`; `itself` starts another one.
 
-    `modules`: where it has looked for handlers. The options are those of `hookonce worker`.
+    `modules`: where it has looked for handlers. The options are those of `hookonce worker`; `suspects`: be the child
+    of that number.
     """
     at_once = concurrency or settings.concurrency
-    if suspects:
-        work_on_suspects(SingleSlot(settings, registry, transactions), place, parent)
+    if suspects is not None:
+        work_on_suspects(settings, registry, suspects, place, transactions)
     elif alone:
-        work_alone(
-            claimer_of(settings, registry, at_once, place, itself=itself, transactions=transactions),
-            settings,
-            place,
-        )
+        work_alone(claimer_of(settings, registry, at_once, transactions), settings, place)
     else:
         if modules:
             warn_of_none(registry, " or ".join(modules))
         _warn_of_rights(settings.database_url)
         introduce_worker(settings, registry, processes, at_once)
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
+        of_suspects = partial(_started_suspects, itself) if at_once > 1 else None
         sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
-        sys.exit(supervise(started, sweeping, processes))
+        sys.exit(supervise(started, of_suspects, sweeping, processes))
 
 
-def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:
-    """Run what was under way beside others when a process died, one by one, until nothing of that is due.
+def supervise(worker: MakeWorker, suspects: MakeSuspects | None, sweeping: Child, processes: int) -> int:
+    """Run so many workers, children for suspects and a sweep until stopped; return the exit code.
 
-    Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
-    """
-    if place:
-        claimer.come_after(LastClaims(place))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    try:
-        while claimer.run_suspects(at_most=1):
-            if parent is not None and os.getppid() != parent:
-                break
-    except AWAY as error:  # maybe the handler's doing
-        claimer.hear(error, claimer.executor)
-        if not claimer.settle_when_back():
-            raise
-    claimer.finish()
-    claimer.flush()
-
-
-def supervise(worker: MakeWorker, sweeping: Child, processes: int) -> int:
-    """Run so many workers and a sweep until stopped; return the exit code.
-
-    Each worker is given a place of its own where it writes which claims it holds, and this process how it has ended.
+    Each but the sweep is given a place of its own where it writes which claims it holds, and this process how it has
+    ended.
     """
     with _directory() as directory:
-        places = [Path(directory, str(n + 1)) if directory else None for n in range(processes)]
-        ended = [LastClaims(place).ended if place else None for place in places]
-        workers = [
-            worker(f"worker {n + 1}", place, on_end)
-            for n, (place, on_end) in enumerate(zip(places, ended, strict=True))
-        ]
-        return Supervisor([*workers, sweeping]).run()
+
+        def place(name: str) -> tuple[Path | None, OnEnd]:
+            path = Path(directory, name) if directory else None
+            return path, LastClaims(path).ended if path else None
+
+        children = [worker(f"worker {n + 1}", *place(str(n + 1))) for n in range(processes)]
+        if suspects is not None:
+            children += [suspects(n, *place(f"suspects-{n}")) for n in range(CHILDREN)]
+        return Supervisor([*children, sweeping]).run()
 
 
 def _directory() -> AbstractContextManager[str | None]:

@@ -40,20 +40,11 @@ class AnySlot(Protocol):
 
 
 class Report:
-    """The reports of one process: its slots, and what is no slot `besides`, whose long attempts are told as well.
+    """The reports of one process: its slots, and what is no slot `besides`, whose long attempts are told as well."""
 
-    `count_children` says how many runs the process has under way in children, which use no slot and count as busy.
-    """
-
-    def __init__(
-        self,
-        slots: Sequence[AnySlot],
-        besides: Sequence[AnySlot] = (),
-        count_children: Callable[[], int] = lambda: 0,
-    ) -> None:
+    def __init__(self, slots: Sequence[AnySlot], besides: Sequence[AnySlot] = ()) -> None:
         self._slots = slots
         self._besides = besides
-        self._count_children = count_children
         self._said: SlotReport | None = None
         self._said_at = 0.0
         self._worker = uuid.uuid4()
@@ -87,7 +78,7 @@ class Report:
     def _count(self) -> SlotReport:
         lost = sum(slot.is_lost for slot in self._slots)
         busy = sum(slot.under_way is not None and not slot.is_lost for slot in self._slots)
-        return SlotReport(len(self._slots), min(busy + self._count_children(), len(self._slots) - lost), lost)
+        return SlotReport(len(self._slots), busy, lost)
 
 
 class Reporter:

@@ -9,7 +9,7 @@ from flask.cli import ScriptInfo, pass_script_info
 
 from hookonce.flask.transactions import FlaskTransactions, require_shared
 from hookonce.jobs import cli as worker_cli
-from hookonce.jobs.children import keep_lines
+from hookonce.jobs.children import keep_lines, suspect_of
 from hookonce.jobs.drain import handlers_of
 from hookonce.receiver.cli import LazyGroup
 from hookonce.receiver.cli.output.exits import exits
@@ -37,11 +37,14 @@ def group() -> None:
 
 @click.command(_WORKER)
 @worker_cli.worker_options
+@click.option("--suspects", type=int, hidden=True, help="Be the child of this number that runs suspects.")
 @pass_script_info
 def worker(info: ScriptInfo, /, **options: Any) -> None:  # noqa: ANN401  an option each
     """Run handlers until stopped, inside the application's context, with `db.session` in the run's transaction."""
     settings = worker_cli.ready()
-    if options["alone"] or options["suspects"]:
+    if options["suspects"] is not None:
+        suspect_of(settings, options["suspects"], options["place"])
+    if options["alone"] or options["suspects"] is not None:
         keep_lines(settings)
     app = info.load_app()
     require_shared(app, settings.database_url)

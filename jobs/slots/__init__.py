@@ -8,6 +8,5 @@
 - `slot_limit`: the time limit of a thread, and how long a process waits for what may yet end by itself
 - `watchdog`: holds all slots to their limits
 - `lost_slots`: slots that nothing ended, and what is given back when the process stops
-- `suspects`: what may have been under way when a process died, run by children of this one, each by itself
-- `suspect_child`: one such child, which outlives its parent
+- `suspects`: what may have been under way when a process died, run by children of the supervisor
 """

@@ -96,18 +96,18 @@ class LostSlots:
         """Whether anything is under way that may yet end by itself, or is yet to be settled."""
         return any(each.claimed is not None and not each.is_lost for each in self._all)
 
-    def say_what_is_waited_for(self, grace: timedelta, suspects: int = 0) -> None:
-        """Tell whoever has asked the process to stop what it, and so many children with suspects, are still at."""
+    def say_what_is_waited_for(self, grace: timedelta) -> None:
+        """Log what the process, which was asked to stop, is still at."""
         under_way = [at for each in self._all if not each.is_lost and (at := each.under_way) is not None]
-        if under_way or suspects:
+        if under_way:
             counts = Counter(at.handler.name for at in under_way).most_common()
             named = [f"{name} ({count})" for name, count in counts[:_MAX_NAMED]]
-            named += ["…"] * (len(counts) > _MAX_NAMED) + [f"run alone ({suspects})"] * bool(suspects)
+            named += ["…"] * (len(counts) > _MAX_NAMED)
             log.warning(
                 "waiting up to %g s for %d to end before it stops: %s; what is left then, or at Ctrl-C again, is given "
                 "back and not counted",
                 grace.total_seconds(),
-                len(under_way) + suspects,
+                len(under_way),
                 ", ".join(named),
             )
 

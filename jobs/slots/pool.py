@@ -9,11 +9,12 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 
 from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
-from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
+from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
 from hookonce.jobs.slots.batches import BatchThread
@@ -21,7 +22,6 @@ from hookonce.jobs.slots.capacity import Capacity
 from hookonce.jobs.slots.lost_slots import FailureCalls, LostSlots
 from hookonce.jobs.slots.slot import Slot, SlotThread
 from hookonce.jobs.slots.slot_limit import USUAL, SlotLimit, Timeouts
-from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.slots.watchdog import Watchdog
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 RESTART = 75
 """The exit status where too many slots are lost: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
-SUSPECT_TICK = 0.1
-"""Seconds between two looks at suspects under way: the one after that which has ended its process is started then."""
 _AWAY_PAUSE = 0.25
 _SILENCE = 0.5
 """Seconds after which it is said what is waited for: nobody asks for what ends at once."""
@@ -53,9 +51,10 @@ class Pool(Claimer):
         transactions: MakeTransactions = HandlerTransactions,
         *,
         slots: int,
-        suspects: Suspects | None = None,
+        suspects_overdue: timedelta | None = None,
         timeouts: Timeouts = USUAL,
     ) -> None:
+        """With `suspects_overdue` nothing is claimed but suspects that were due for so long."""
         super().__init__(settings, registry, transactions, connections=slots + 3)
         self._timeouts = timeouts
         self._lock = threading.Lock()
@@ -65,8 +64,9 @@ class Pool(Claimer):
         ]
         self._free = list(reversed(self._slots))
         self._capacity = Capacity(registry, self._slots, self.buffer)
+        self._suspects_overdue = suspects_overdue
         batches = BatchThread(self._new_executor(), self)
-        self._batches = batches if batches.names else None
+        self._batches = batches if batches.names and suspects_overdue is None else None
         self._failure_calls = FailureCalls(self._new_executor())
         self.executor.tell_failure = self._failure_calls.put
         self._lost = LostSlots(self._slots, self._batches, self._wake.set)
@@ -76,11 +76,7 @@ class Pool(Claimer):
         self._watchdog = Watchdog(
             [*limits, (None, self._limited(self._failure_calls.executor))], self._lost.lose
         )
-        self._suspects = suspects
-        if suspects is not None:
-            suspects.handlers = registry
-        self._count_suspects = suspects.count if suspects is not None else lambda: 0
-        self._report = Report(self._slots, all_slots[slots:], self._count_suspects)
+        self._report = Report(self._slots, all_slots[slots:])
         self._named: list[int] = []
         self._batched: set[str] = set()
         self._is_asked = False
@@ -158,7 +154,7 @@ class Pool(Claimer):
 
     def _claim_on(self) -> None:
         while not self._is_ending:
-            self._wake.wait(self._silence())
+            self._wake.wait(TICK)
             self._wake.clear()
             try:
                 self._tend()
@@ -167,14 +163,6 @@ class Pool(Claimer):
                 if not self.hear(error, self.executor):
                     log.exception("a claim failed")
                 time.sleep(_AWAY_PAUSE)
-        if self._suspects is not None:
-            self._suspects.stop(self.lent)
-
-    def _silence(self) -> float:
-        """Return the seconds until something is to be looked at in any case."""
-        if self._suspects is None:
-            return TICK
-        return min(TICK, max(self._suspects_at - time.monotonic(), SUSPECT_TICK))
 
     def _tend(self) -> None:
         """Do what is due besides, then claim as long as there is capacity and something may be due."""
@@ -182,11 +170,10 @@ class Pool(Claimer):
         self._lost.end_lost(self, self.executor)
         self._give_back_late()
         self._look_around()
+        if self._suspects_overdue is not None:
+            self._start_suspect(self._suspects_overdue)
+            return
         self._report.tend(self.executor.idle_ledger)
-        if self._suspects is not None and time.monotonic() > self._suspects_at:
-            is_busy = self._suspects.tend(self.executor.idle_ledger, self._names)
-            pause = SUSPECT_TICK if is_busy else SUSPECTS_INTERVAL.total_seconds()
-            self._suspects_at = time.monotonic() + pause
         until = time.monotonic() + TICK
         while self._has_capacity() and not stopping.is_set() and not self._is_ending:
             if time.monotonic() > until:  # much that takes no slot: the rest must be tended, too
@@ -196,6 +183,14 @@ class Pool(Claimer):
                 self._fill()
             finally:
                 self._capacity.end_claim()
+
+    def _start_suspect(self, overdue: timedelta) -> None:
+        """Have the slot run a suspect, if it is free and one is due."""
+        with self._lock:
+            self._is_asked, self._named = False, []
+        if self._free and not stopping.is_set() and (run := self._claim_suspect(overdue)) is not None:
+            self._is_more = True
+            self._give(run)
 
     def _has_capacity(self) -> bool:
         return (self._is_asked or bool(self._named)) and (bool(self._free) or self._capacity.wants_more)
@@ -214,9 +209,7 @@ class Pool(Claimer):
             self._batched |= self._batches.names if claim.is_anything_lost else claim.batched
         self._capacity.end_claim()
         while self._free and (run := self._capacity.take(self.may_start)) is not None:
-            with self._lock:
-                slot = self._free.pop()
-            slot.give(run)
+            self._give(run)
         is_rest_met = not ids or not self._has_capacity()  # else what is due besides is met next
         if self._batches is not None and self._batched and is_rest_met:
             self._batches.tell(self._batched)
@@ -226,6 +219,11 @@ class Pool(Claimer):
             self._is_asked = True
             if not claim.is_anything_lost:
                 self.call_for_help()
+
+    def _give(self, run: ClaimedRun) -> None:
+        with self._lock:
+            slot = self._free.pop()
+        slot.give(run)
 
     def _give_back_late(self) -> None:
         """Give back what is leased and can't be started any more."""
@@ -286,7 +284,7 @@ class Pool(Claimer):
         while time.monotonic() < until and not hurrying.is_set() and self._is_at_work(thread):
             if time.monotonic() >= say_at:
                 say_at = until
-                self._lost.say_what_is_waited_for(grace, self._count_suspects())
+                self._lost.say_what_is_waited_for(grace)
             time.sleep(_AWAY_PAUSE / 10)
         thread.join(_LAST_CLAIM)
 

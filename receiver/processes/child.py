@@ -36,7 +36,8 @@ class Child:
     ("exit status 3", "SIGKILL"), and returns whether it had done anything: then it is started again at once,
     or a few seconds later if it ends soon each time. It inherits the descriptors of `fds`. With `hangs_up` a restart is
     left to itself: it is sent SIGHUP and goes on. With `run` it is no program but that function, forked off; then the
-    rest has no meaning.
+    rest has no meaning, but for `on_death`: the signal that it is sent when its parent dies. With `may_end` it is not
+    started again once it has ended with status 0.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Child:
     fds: Sequence[int] = ()
     hangs_up: bool = False
     run: Callable[[], None] | None = None
+    on_death: signal.Signals = signal.SIGKILL
+    may_end: bool = False
 
     @property
     def environ(self) -> dict[str, str]:
@@ -68,7 +71,7 @@ class ChildProcess:
         self._on_line = on_line if child.stdout is None else None
         self._unfinished = b""  # of a line
         self._popen = subprocess.Popen(  # noqa: S603  # our own commands
-            spawn.command(child.argv, on_death=signal.SIGKILL),
+            spawn.command(child.argv, on_death=child.on_death),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if self._on_line else child.stdout,
             stderr=subprocess.STDOUT if self._on_line else None,

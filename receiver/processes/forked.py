@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from hookonce.receiver.processes import spawn
@@ -23,8 +24,10 @@ class ForkedProcess:
     The function's return ends it with status 0, `SystemExit` with its code, any other exception with 1.
     """
 
-    def __init__(self, run: Callable[[], None], name: str = "") -> None:
-        """Fork; `name` is what `ps -o comm` and `top` show."""
+    def __init__(
+        self, run: Callable[[], None], name: str = "", on_death: signal.Signals = signal.SIGKILL
+    ) -> None:
+        """Fork; `name` is what `ps -o comm` and `top` show. It is sent `on_death` when its parent dies."""
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -34,7 +37,7 @@ class ForkedProcess:
         )  # or the child may take one as its parent would
         self._pid = os.fork()
         if self._pid == 0:
-            _be_child(parent, run, blocked, name)
+            _be_child(partial(spawn.end_with_parent, parent, on_death), run, blocked, name)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         with contextlib.suppress(PermissionError, ProcessLookupError):  # it does the same; who comes first
             os.setpgid(self._pid, self._pid)
@@ -70,7 +73,9 @@ class ForkedProcess:
         self.wait()
 
 
-def _be_child(parent: int, run: Callable[[], None], mask: set[int | signal.Signals], name: str) -> NoReturn:
+def _be_child(
+    tie: Callable[[], None], run: Callable[[], None], mask: set[int | signal.Signals], name: str
+) -> NoReturn:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -81,7 +86,7 @@ def _be_child(parent: int, run: Callable[[], None], mask: set[int | signal.Signa
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if name:
             spawn.name_process(f"hookonce {name}")
-        spawn.end_with_parent(parent, signal.SIGKILL)
+        tie()
         run()
         code = 0
     except SystemExit as end:

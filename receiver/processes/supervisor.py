@@ -306,8 +306,12 @@ class Supervisor:
         kept.started = self._clock()
         try:
             hear = partial(self._hear, kept) if self._on_line else None
-            run, name = kept.child.run, kept.child.name
-            kept.process = ForkedProcess(run, name) if run else ChildProcess(kept.child, self._selector, hear)
+            child = kept.child
+            kept.process = (
+                ForkedProcess(child.run, child.name, child.on_death)
+                if child.run
+                else ChildProcess(child, self._selector, hear)
+            )
         except OSError as error:  # out of processes or memory
             self._schedule_restart(kept, f"could not be started: {error.strerror}")
 
@@ -326,7 +330,9 @@ class Supervisor:
         return not is_over and kept.child.on_end is not None and kept.child.on_end(how_ended(status))
 
     def _after_death(self, kept: _SupervisedChild, status: int, *, has_worked: bool) -> None:
-        if status == BAD_CONFIGURATION:
+        if status == 0 and kept.child.may_end:
+            kept.due = float("inf")
+        elif status == BAD_CONFIGURATION:
             self._give_up(kept, BAD_CONFIGURATION, "cannot work as it is configured (exit status 78)")
         elif kept.crashes.number >= SAME_CRASHES:
             why = f": {kept.crashes.reason}" if kept.crashes.reason else ""

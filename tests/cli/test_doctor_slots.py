@@ -9,7 +9,7 @@ import redis
 from rq import Worker
 
 from hookonce.jobs.claimer import STEP_CONNECTIONS
-from hookonce.jobs.slots.suspects import MOST
+from hookonce.jobs.slots.suspects import CHILDREN as STARTED
 from hookonce.receiver.cli.doctor import slots
 from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, OF_CHILD, STEPS
 from hookonce.receiver.ledger.stats import worker_slots
@@ -81,8 +81,8 @@ def test_steps_need_as_many_connections_as_a_worker_keeps_for_them():
     assert STEPS == STEP_CONNECTIONS
 
 
-def test_children_are_counted_up_to_as_many_as_a_worker_starts():
-    assert CHILDREN == MOST
+def test_children_are_counted_up_to_as_many_as_a_supervisor_starts():
+    assert CHILDREN == STARTED
 
 
 def test_steps_that_the_ledger_holds_are_counted(findings, ledger):

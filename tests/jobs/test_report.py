@@ -4,12 +4,11 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import timedelta
-from types import SimpleNamespace
 
 import psycopg
 import pytest
 
-from hookonce.jobs.report import Report, Reporter
+from hookonce.jobs.report import Reporter
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import connections
@@ -208,18 +207,3 @@ def test_slots_in_use_are_said_soon_after_they_have_changed(inbox, monkeypatch):
     finally:
         let_go.set()
         pool.close()
-
-
-def test_run_in_a_child_counts_as_one_under_way(onlooker):
-    places = [SimpleNamespace(under_way=None, is_lost=False, executor=None) for _ in range(2)]
-    children = []
-    report = Report(places, count_children=lambda: len(children))
-
-    counts = []
-    for _ in range(4):
-        report._due = 0  # noqa: SLF001  it is time to
-        report.tend(onlooker)
-        counts += onlooker.execute(REPORTS).fetchall()
-        children.append(1)
-
-    assert [busy for _, busy, _ in counts] == [0, 1, 2, 2]

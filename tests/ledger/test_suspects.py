@@ -110,7 +110,7 @@ def test_run_behind_one_that_has_ended_is_a_suspect(connection):
 
 @pytest.mark.usefixtures("suspects")
 def test_suspect_is_due_for_those_who_run_it_alone(connection):
-    assert due_rows.is_suspect_due(connection, ["credit"])
+    assert due_rows.is_suspect_due(connection, timedelta(0))
     assert claim(connection) == []
 
 
@@ -148,7 +148,7 @@ def test_suspect_that_is_done_is_no_suspect(connection, suspects):
         claiming.end(connection, claim_suspect(connection), DONE)
 
     assert [row[:3] for row in runs(connection)] == [("done", 1, None)] * 3
-    assert not due_rows.is_suspect_due(connection, ["credit"])
+    assert not due_rows.is_suspect_due(connection, timedelta(0))
     assert claim_suspect(connection) is None
 
 
@@ -209,7 +209,7 @@ def test_suspect_that_a_limit_holds_back_stays_a_suspect(connection, limit):
 @pytest.mark.usefixtures("suspects")
 def test_suspect_of_a_paused_handler_waits_and_stays_a_suspect(connection):
     pauses.pause(connection, "handler", "credit", "somebody")
-    assert not due_rows.is_suspect_due(connection, ["credit"])
+    assert not due_rows.is_suspect_due(connection, timedelta(0))
     assert claim_suspect(connection) is None
 
     pauses.resume(connection, "handler", "credit", "somebody")
@@ -223,7 +223,7 @@ def test_suspect_of_a_paused_source_waits(connection):
     pauses.pause(connection, "source", "stripe", "somebody")
 
     assert claim_suspect(connection) is None
-    assert not due_rows.is_suspect_due(connection, ["credit"])
+    assert not due_rows.is_suspect_due(connection, timedelta(0))
 
 
 @pytest.mark.usefixtures("suspects")

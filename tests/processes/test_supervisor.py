@@ -380,6 +380,40 @@ def test_group_of_a_dead_child_ends_with_it(await_end):
     await_end(*pids)
 
 
+def test_child_that_may_end_is_not_started_again_once_it_has():
+    status, lines = supervise(
+        sh("echo over; exit 0", name="may", may_end=True),
+        sh("sleep 0.2; echo again", name="other"),
+        react={"again": "stop"},
+        delays=RestartDelays(timedelta(), timedelta()),
+    )
+
+    assert (status, lines) == (0, [("may", "over"), ("other", "again")])
+
+
+@pytest.mark.parametrize("forked", [True, False])
+def test_child_is_sent_the_signal_that_it_wants_when_its_supervisor_is_killed(tmp_path, await_end, forked):
+    script = "trap 'echo told > {}; exit' TERM; echo $$; while :; do sleep 0.1; done".format(
+        tmp_path / "told"
+    )
+    what = (
+        f"run=lambda: os.execv('/bin/sh', {['sh', '-c', script]!r})"
+        if forked
+        else f"{['sh', '-c', script]!r}"
+    )
+    program = (
+        "import os, signal\nfrom hookonce.receiver.processes.supervisor import Child, Supervisor\n"
+        f"Supervisor([Child('child', {what}, on_death=signal.SIGTERM)]).run()"
+    )
+
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as supervisor:
+        pid = int(supervisor.stdout.readline())
+        supervisor.kill()
+
+    await_end(supervisor.pid, pid)
+    assert (tmp_path / "told").read_text() == "told\n"
+
+
 def test_error_in_the_callback_ends_all_children(await_end):
     pids = []
 

@@ -20,10 +20,10 @@ BESIDES = 5
 """Connections of a worker process besides those of its slots: claims, batches, heartbeat, shared flushes, its end."""
 ALONE = 4
 """Those of a worker that runs one at a time: its runs, the heartbeat, shared flushes, and reports of a long run."""
-OF_CHILD = 3
-"""Those of a child that runs a suspect: its run, in a framework its handler's besides, and the heartbeat."""
-CHILDREN = 4
-"""The most children that run suspects, each by itself, of one worker that has slots (`jobs.slots.suspects.MOST`)."""
+OF_CHILD = 4
+"""Those of a child that runs suspects: its claims, its run, in a framework its handler's besides, and the heartbeat."""
+CHILDREN = 2
+"""The most children of one supervisor that run suspects, each by itself (`jobs.slots.suspects.CHILDREN`)."""
 STEPS = 4
 """At most, in any of them, where handlers use steps (`jobs.claimer.STEP_CONNECTIONS`)."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is

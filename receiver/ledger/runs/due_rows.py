@@ -72,8 +72,9 @@ _NAMED = reading(
         ORDER BY due_at LIMIT %(limit)s)))"""  # noqa: S608  constants
 )
 
-# A suspect at its time, where its handler is not paused or it is tried for a breaker. A run of a batch is due already.
-_MAY_BE_TAKEN = f"""token IS NULL AND {IS_NOT_PAUSED} AND (waits <> '{Waits.SUSPECT}' OR due_at <= now()
+# A suspect that was due for long enough, where its handler is not paused or it is tried for a breaker. A run of a batch
+# is due already.
+_MAY_BE_TAKEN = f"""token IS NULL AND {IS_NOT_PAUSED} AND (waits <> '{Waits.SUSPECT}' OR due_at <= now() - %(wait)s
     AND (handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler')
          OR (handler, event) IN (SELECT handler, trying FROM hookonce.breakers)))"""  # noqa: S608  constants
 # The smallest part of a batch first; in the index words of parts are in the order of their sizes.
@@ -105,13 +106,15 @@ SELECT {_columns(VALUES | {"body": f"CASE WHEN unripe IS NULL THEN {VALUES['body
 FROM sized d {_EVENT} WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY d.event
 """  # noqa: S608  constants
 _HAS_SUSPECT = f"""
-SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND waiting_handler = ANY(%s)
-                                                AND {_MAY_BE_TAKEN})
+SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND {_MAY_BE_TAKEN})
 """  # noqa: S608  constants
 
 
 class Waiting(NamedTuple):
-    """What is read by its word, of these handlers: as many at most, which may wait so long for others."""
+    """What is read by its word, of these handlers: as many at most.
+
+    A few runs of a batch may `wait` so long for others; a suspect is read once it was due for so long.
+    """
 
     word: Waits
     handlers: Sequence[str]
@@ -172,10 +175,9 @@ def waiting(connection: psycopg.Connection, wanted: Waiting) -> Found:
     return _locked(connection, _WAITING, wanted.most, **given)
 
 
-def is_suspect_due(connection: psycopg.Connection, handlers: Sequence[str]) -> bool:
-    """Return whether there is a suspect of these handlers to be run."""
-    with connection.transaction():
-        row = connection.execute(_HAS_SUSPECT, [list(handlers)], prepare=True).fetchone()
+def is_suspect_due(connection: psycopg.Connection, wait: timedelta) -> bool:
+    """Return whether a suspect was due for so long, and may be run."""
+    row = connection.execute(_HAS_SUSPECT, {"wait": wait}).fetchone()
     return bool(row and row[0])
 
 

@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 import contextvars
-import os
-import sys
 import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,11 +17,9 @@ from sqlalchemy.event import listen, remove
 from sqlalchemy.pool import Pool
 
 from hookonce.jobs.attempts.driver_cursors import GivenCursor
-from hookonce.jobs.slots.suspect_child import SuspectChild
 from tests.jobs.attempts.test_left_in_sessions import WORKERS, needs_a_pooler, worked
 from tests.support.inbox import effect, inbox
 from tests.support.pooler import pooling
-from tests.support.waiting import until
 
 __all__ = ["inbox"]
 
@@ -268,15 +263,3 @@ def test_level_that_a_database_is_used_to_is_not_ours_behind_a_pooler(inbox, dat
         inbox.drains.pop().close()
 
     assert found == ["read committed"] * 2
-
-
-def test_child_for_suspects_is_started_where_its_worker_was(tmp_path, monkeypatch):
-    home = Path.cwd()
-    monkeypatch.setenv("SAID", str(tmp_path / "said"))
-    child = SuspectChild(tmp_path / "0")
-    monkeypatch.chdir(tmp_path)
-
-    child.start([sys.executable, "-c", "import os; open(os.environ['SAID'], 'w').write(os.getcwd())"])
-
-    until(child.take_status, 0)
-    assert Path(os.environ["SAID"]).read_text(encoding="utf-8") == str(home)

@@ -17,14 +17,14 @@ from hookonce.django.worker import (
     webhook_modules,
 )
 from hookonce.jobs import cli
-from hookonce.jobs.children import keep_lines
+from hookonce.jobs.children import keep_lines, suspect_of
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Registry
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.settings import Settings
 
-_OPTIONS = ("processes", "concurrency", "alone", "suspects", "place", "parent")
+_OPTIONS = ("processes", "concurrency", "alone", "suspects", "place")
 """The options of `hookonce worker` that this command has as well."""
 
 
@@ -45,16 +45,15 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
             "--database", help="alias of the ledger's database (HOOKONCE_DATABASE, or default)"
         )
         parser.add_argument("--alone", action="store_true", help="be one worker, unsupervised")
-        parser.add_argument("--suspects", action="store_true", help=SUPPRESS)
+        parser.add_argument("--suspects", type=int, help=SUPPRESS)
         parser.add_argument("--place", type=Path, help=SUPPRESS)
-        parser.add_argument("--parent", type=int, help=SUPPRESS)
 
     def handle(self, *_: object, **options: Any) -> None:  # noqa: ANN401  Django's
         """Work; exit 78 if configuration, handlers or schema are not right."""
         _require_possible(options["processes"], options["concurrency"])
         with exits():
             alias = options["database"] or ledger_alias()
-            settings, registry = _ready(alias, is_worker=options["alone"] or options["suspects"])
+            settings, registry = _ready(alias, options["suspects"], options["place"], alone=options["alone"])
             cli.work_by(
                 settings,
                 registry,
@@ -72,11 +71,13 @@ def _require_possible(processes: int, concurrency: int | None) -> None:
         raise CommandError(f"--concurrency {concurrency}: expected 1 to {MAX_CONCURRENCY}")
 
 
-def _ready(alias: str, *, is_worker: bool) -> tuple[Settings, Registry]:
-    """Return the configuration and the handlers; `is_worker`: this process is to run them."""
+def _ready(alias: str, suspects: int | None, place: Path | None, *, alone: bool) -> tuple[Settings, Registry]:
+    """Return the configuration and the handlers, a child for suspects once there is one."""
     settings = cli.ready()
     require_shared(alias, settings.database_url)
-    if is_worker:
+    if suspects is not None:
+        suspect_of(settings, suspects, place)
+    if alone or suspects is not None:
         keep_lines(settings, webhook_modules())
     import_webhooks()
     registry = handlers_of(settings)
