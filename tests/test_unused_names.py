@@ -20,6 +20,8 @@ ONLY_LOOK_UNUSED = {
     "providers.kit.conformance.cases.is_twin": "the page of senders leaves twins out",
     "providers.kit.sender.horizon_unknown": "the contract test wants a reason of each sender that gives no time",
     "providers.kit.sender.runs_repeats": "the page of senders gives the reason",
+    "receiver.config.alerts.lost_leases": "jobs/alerts/conditions.py reads it by its name",
+    "receiver.config.alerts.signature_failures": "the same",
     "receiver.idempotency.dynamodb.create_table": "for users: docs/how-to/idempotent-endpoints.md",
     "receiver.ledger.database.public_tables._Promised": "a type, named in quotes",
     "receiver.monitoring.log_capture.writelines": "of a stream, for those who print",

@@ -34,9 +34,9 @@ def register(registry: Registry, alerts: Alerts) -> None:
             provider.check_secret(alerts.secret)
     except ValueError as error:
         raise ConfigError([f"[alerts] secret: {error or 'is not set'}; a worker signs with it"]) from None
-    if not alerts.urls:
+    if not alerts.destinations:
         raise ConfigError(["[alerts] urls: none of the references leads to a URL here; a worker needs them"])
-    for url in dict.fromkeys(alerts.urls):
+    for url in dict.fromkeys(alerts.destinations):
         name = f"{ALERTS_SOURCE}.alert to {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:6]}"
         if registry.named(name) is None:
             send = partial(deliver, url=url, sign=provider.sign, secret=alerts.secret)

@@ -70,7 +70,7 @@ def delivery(sent: Captured, source: Source) -> Delivery:
 
 def _made(settings: Settings, provider: str, references: Sequence[str]) -> Source:
     mistakes: list[str] = []
-    table = SourceTable(provider=provider, secrets=list(references))
+    table = SourceTable(provider=provider, secrets=tuple(references))
     reader = SourceReader(_NAME, table, os.environ, mistakes, need_secrets=True)
     source = reader.read(settings.provider_places, _URL)
     if mistakes or source is None:

@@ -60,7 +60,7 @@ def client_of(command: Command, headers: Headers) -> str:
     token = bearer_token(headers.get("authorization", ""))
     presented = hashlib.sha256((token or "").encode()).digest()
     found = ""
-    for client, tokens in command.tokens.items():
+    for client, tokens in command.auth.items():
         for known in tokens:
             if hmac.compare_digest(hashlib.sha256(known.encode()).digest(), presented):
                 found = client

@@ -1,15 +1,17 @@
-"""`[alerts]`: what to raise an alert for, and where to send it. Alerts are shown whether or not they are sent."""
+"""`[alerts]`: reasons to raise an alert, and where to send it. Alerts are shown whether or not they are sent."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator
+from pydantic.dataclasses import dataclass
 
 from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import Reference, Unreadable
 
 ALERTS_SOURCE = "hookonce"
@@ -25,14 +27,6 @@ class Rate(NamedTuple):
 
     number: int
     within: timedelta
-
-
-_FAILURES = Rate(20, timedelta(minutes=10))
-_DEAD = Rate(1, timedelta(hours=1))
-_DUPLICATES = Rate(1000, timedelta(minutes=10))
-_CONFLICTS = Rate(5, timedelta(hours=1))
-_UNREADABLE = Rate(1, timedelta(hours=1))
-_LOST_LEASES = Rate(10, timedelta(minutes=10))
 
 
 def parse_rate(text: object) -> Rate | None:
@@ -54,85 +48,54 @@ _Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
 _Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
 
 
-class AlertsTable(BaseModel):
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Alerts:
     """The keys of `[alerts]`."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    urls: list[str] = Field(
-        default_factory=list,
-        description="destinations of alerts, which are signed webhooks: URLs, or references to them",
-    )
-    secret: str | None = Field(default=None, description="reference to the `whsec_` secret that signs them")
-    learn: bool = Field(default=True, description="notice a source that is silent against its own rhythm")
-    signature_failures: _Rate = Field(
-        default=_FAILURES, description="deliveries of a source that failed verification; `off` for never"
-    )
-    issues: bool = Field(
-        default=True, description="tell of an issue that is new, and of a fixed one that failed again"
-    )
-    dead_runs: _Rate = Field(default=_DEAD, description="events of a source that died; `off` for never")
-    oldest_due: _Span = Field(
-        default=timedelta(minutes=5), description="how long an event may be due; `off` for never"
-    )
-    retried_for: _Span = Field(
-        default=timedelta(days=1),
-        description="how long an event may fail and be tried again; `off` for never",
-    )
-    breaker_open: _Span = Field(
-        default=timedelta(minutes=1),
-        description="how long a handler's circuit breaker may be open; `off` for never",
-    )
-    duplicates: _Rate = Field(
-        default=_DUPLICATES,
-        description="duplicates of a source, if they are more than what is new; `off` for never",
-    )
-    conflicts: _Rate = Field(
-        default=_CONFLICTS,
-        description="deliveries of a source with another body under a known id; `off` for never",
-    )
-    unreadable: _Rate = Field(
-        default=_UNREADABLE,
-        description="genuine deliveries of a source that its adapter could not read; `off` for never",
-    )
-    lost_leases: _Rate = Field(
-        default=_LOST_LEASES,
-        description="attempts of a source that could not end, their lease being lost; `off` for never",
-    )
-    redis: _Span = Field(
-        default=timedelta(minutes=1), description="how long Redis may be away; `off` for never"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Alerts:
-    """When to raise an alert, None for never, and where to send it.
-
-    `urls` and `secret` hold what this process could resolve: only a worker needs them. `are_sent`: some URL is
-    configured, whoever can resolve it.
-    """
-
     urls: tuple[str, ...] = field(default=(), repr=False)
+    """destinations of alerts, which are signed webhooks: URLs, or references to them"""
     secret: str = field(default="", repr=False)
-    are_sent: bool = False
+    """reference to the `whsec_` secret that signs them"""
     learn: bool = True
-    signature_failures: Rate | None = _FAILURES
+    """notice a source that is silent against its own rhythm"""
+    signature_failures: _Rate = Rate(20, timedelta(minutes=10))
+    """deliveries of a source that failed verification; `off` for never"""
     issues: bool = True
-    dead_runs: Rate | None = _DEAD
-    oldest_due: timedelta | None = timedelta(minutes=5)
-    retried_for: timedelta | None = timedelta(days=1)
-    breaker_open: timedelta | None = timedelta(minutes=1)
-    duplicates: Rate | None = _DUPLICATES
-    conflicts: Rate | None = _CONFLICTS
-    unreadable: Rate | None = _UNREADABLE
-    lost_leases: Rate | None = _LOST_LEASES
-    redis: timedelta | None = timedelta(minutes=1)
+    """tell of an issue that is new, and of a fixed one that failed again"""
+    dead_runs: _Rate = Rate(1, timedelta(hours=1))
+    """events of a source that died; `off` for never"""
+    oldest_due: _Span = timedelta(minutes=5)
+    """how long an event may be due; `off` for never"""
+    retried_for: _Span = timedelta(days=1)
+    """how long an event may fail and be tried again; `off` for never"""
+    breaker_open: _Span = timedelta(minutes=1)
+    """how long a handler's circuit breaker may be open; `off` for never"""
+    duplicates: _Rate = Rate(1000, timedelta(minutes=10))
+    """duplicates of a source, if they are more than what is new; `off` for never"""
+    conflicts: _Rate = Rate(5, timedelta(hours=1))
+    """deliveries of a source with another body under a known id; `off` for never"""
+    unreadable: _Rate = Rate(1, timedelta(hours=1))
+    """genuine deliveries of a source that its adapter could not read; `off` for never"""
+    lost_leases: _Rate = Rate(10, timedelta(minutes=10))
+    """attempts of a source that could not end, their lease being lost; `off` for never"""
+    redis: _Span = timedelta(minutes=1)
+    """how long Redis may be away; `off` for never"""
+
+    @property
+    def are_sent(self) -> bool:
+        """Whether some URL is configured, whichever process can resolve it."""
+        return bool(self.urls)
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """The URLs that this process could resolve; only a worker needs them, and `secret`."""
+        return tuple(filter(None, self.urls))
 
 
-def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[str]) -> Alerts:
-    """Return the settings, adding to `mistakes`; a reference that leads nowhere here is not a mistake."""
-    urls = [url for entry in table.urls if (url := _read_url(entry, environ, mistakes))]
-    if table.urls and not table.secret:
+def read_alerts(table: Alerts, environ: Mapping[str, str], mistakes: list[str]) -> Alerts:
+    """Return the table with what its references name, adding to `mistakes`; one that leads nowhere is not a mistake."""
+    urls = tuple(_read_url(entry, environ, mistakes) for entry in table.urls)
+    if urls and not table.secret:
         mistakes.append(
             '[alerts] has urls and no secret to sign with; set secret = "env:NAME" to a whsec_ secret, '
             "one of `openssl rand -base64 32`, say"
@@ -140,23 +103,7 @@ def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[s
     secret = _resolved(table.secret, environ) if table.secret else ""
     if secret is None:
         mistakes.append('[alerts] secret: write "env:NAME" or "file:/path" instead of the secret itself')
-    return Alerts(
-        urls=tuple(urls),
-        secret=secret or "",
-        are_sent=bool(table.urls),
-        learn=table.learn,
-        signature_failures=table.signature_failures,
-        issues=table.issues,
-        dead_runs=table.dead_runs,
-        oldest_due=table.oldest_due,
-        retried_for=table.retried_for,
-        breaker_open=table.breaker_open,
-        duplicates=table.duplicates,
-        conflicts=table.conflicts,
-        unreadable=table.unreadable,
-        lost_leases=table.lost_leases,
-        redis=table.redis,
-    )
+    return replace(table, urls=urls, secret=secret or "")
 
 
 def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> str:

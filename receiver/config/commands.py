@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass as standard_dataclass
+from dataclasses import field
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.config.rates import limit_or_none
+from hookonce.receiver.config.durations import parse_duration, parse_limit
+from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.config.source_choices import parse_horizon
 from hookonce.receiver.source import Limit
@@ -29,84 +31,54 @@ _IN_PROGRESS = re.compile(r"202|409|wait ([1-9]|[12]\d|30)s")
 def _per_second(value: object) -> Limit | None:
     """Read a limit, which may be a number for each second. Raises: ValueError saying what was expected."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return limit_or_none(value)
+        return parse_limit(value)
     if value <= 0:
         raise ValueError('expected more than none, like "600/m"')
     return Limit(max(1, round(value)), timedelta(seconds=max(1, round(value)) / value))
 
 
-class CommandTable(BaseModel):
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class CommandTable:
     """The keys of `[commands.NAME]`."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    handler: str = Field(description="the function that does it: `module:function`")
-    auth: dict[str, list[str]] = Field(
-        description="clients that may ask: for each of them references to its bearer tokens, several while you rotate"
-    )
-    in_progress: str = Field(
-        default="wait 2s",
-        description=(
-            'answer while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; '
-            "`Prefer: respond-async` does not wait"
-        ),
-    )
-    dialect: Literal["hookonce", "ietf"] = Field(
-        default="hookonce",
-        description='`"ietf"`: 409 while it runs, 422 for another request under a known key',
-    )
-    tenant: str = Field(
-        default="", description="a header that every request must have; keys belong to its value"
-    )
-    actor: str = Field(default="", description="a header that names the actor within a tenant")
-    headers: list[str] = Field(
-        default_factory=list, description="headers included in the request's fingerprint"
-    )
-    version: str = Field(
-        default="", description="version of your API; a key of another version is another request's"
-    )
-    status: int = Field(
-        default=200, ge=200, le=299, description="status of the answer to a command that was done"
-    )
-    max_body: int = Field(default=65536, ge=64, le=1 << 20, description="bytes of a body; 413 beyond")
-    rate: Annotated[Limit | None, BeforeValidator(_per_second)] = Field(
-        default=None,
-        description="requests of each client, like `600/m` (a number is by the second); 429 beyond",
-    )
-    quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
-        default=None, description="new keys of each client, like `10000/d`; 429 beyond, but for known keys"
-    )
-    keep_events: Annotated[timedelta | None, BeforeValidator(parse_horizon)] = Field(
-        default=None, description='how long a key is known, or `"forever"`; as in `[receiver]` by default'
-    )
-    attempts: int = Field(
-        default=10, ge=1, le=1000, description="how often the handler may fail, the first included"
-    )
-    timeout: Annotated[timedelta, BeforeValidator(parse_duration)] = Field(
-        default=timedelta(seconds=30), description="for one attempt, an hour at most"
-    )
+    handler: str
+    """the function that does it: `module:function`"""
+    auth: dict[str, tuple[str, ...]] = field(repr=False)
+    """clients that may ask: for each of them references to its bearer tokens, several while you rotate"""
+    in_progress: str = "wait 2s"
+    """answer while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; `Prefer: respond-async`
+    does not wait"""
+    dialect: Literal["hookonce", "ietf"] = "hookonce"
+    """`"ietf"`: 409 while it runs, 422 for another request under a known key"""
+    tenant: str = ""
+    """a header that every request must have; keys belong to its value"""
+    actor: str = ""
+    """a header that names the actor within a tenant"""
+    headers: tuple[str, ...] = ()
+    """headers included in the request's fingerprint"""
+    version: str = ""
+    """version of your API; a key of another version is another request's"""
+    status: Annotated[int, Field(ge=200, le=299)] = 200
+    """status of the answer to a command that was done"""
+    max_body: Annotated[int, Field(ge=64, le=1 << 20)] = 65536
+    """bytes of a body; 413 beyond"""
+    rate: Annotated[Limit | None, BeforeValidator(_per_second)] = None
+    """requests of each client, like `600/m` (a number is by the second); 429 beyond"""
+    quota: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    """new keys of each client, like `10000/d`; 429 beyond, but for known keys"""
+    keep_events: Annotated[timedelta | None, BeforeValidator(parse_horizon)] = None
+    """how long a key is known, or `"forever"`; as in `[receiver]` by default"""
+    attempts: Annotated[int, Field(ge=1, le=1000)] = 10
+    """how often the handler may fail, the first included"""
+    timeout: Annotated[timedelta, BeforeValidator(parse_duration)] = timedelta(seconds=30)
+    """for one attempt, an hour at most"""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command that clients may ask for. `tokens` are of each client by name; other fields as in the table."""
+@standard_dataclass(frozen=True, kw_only=True)
+class Command(CommandTable):
+    """A command that clients may ask for; `auth` has the tokens themselves."""
 
     name: str
-    handler: str
-    tokens: Mapping[str, tuple[str, ...]] = field(repr=False)
-    in_progress: str = "wait 2s"
-    dialect: Literal["hookonce", "ietf"] = "hookonce"
-    tenant: str = ""
-    actor: str = ""
-    headers: tuple[str, ...] = ()
-    version: str = ""
-    status: int = 200
-    max_body: int = 65536
-    rate: Limit | None = None
-    quota: Limit | None = None
-    keep_events: timedelta | None = None
-    attempts: int = 10
-    timeout: timedelta = timedelta(seconds=30)
 
     @property
     def source(self) -> str:
@@ -123,10 +95,7 @@ def read_commands(
         wrong = list(_mistakes(name, table))
         tokens = _tokens(table, environ, wrong, need_secrets=need_secrets)
         mistakes += [f"[commands.{name}] {each}" for each in wrong]
-        given = {
-            name: getattr(table, name) for name in CommandTable.model_fields.keys() - {"auth", "headers"}
-        }
-        found[name] = Command(name=name, tokens=tokens, headers=tuple(table.headers), **given)
+        found[name] = Command(**vars(table) | {"name": name, "auth": tokens})
     return found
 
 

@@ -18,6 +18,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _URL_SAFE = str.maketrans("-_", "+/")
 _MIN_DIFFERENT_BYTES = 8
 """Different bytes in a key: 32 random ones have about 30, a placeholder one or two."""
+_NOT_A_REFERENCE = "is not a reference; expected env:NAME or file:/path, so that no key stands in the file"
 _EXPECTED = "expected 32 random bytes in base64 or hex, as `hookonce keys generate` makes them"
 
 
@@ -27,16 +28,20 @@ def read_keyring(
     """Return the keys of `env:NAME` and `file:/path` references, adding to `mistakes`; no key ever shows."""
     keys: list[bytes | None] = []
     for number, text in enumerate(references, 1):
+        reference, found = Reference.parse(text), None
+        if reference is None:
+            mistakes.append(f"encryption_keys: entry {number} {_NOT_A_REFERENCE}")
+            continue
         try:
-            reference = _reference(text)
-            found = _look_up(reference, environ)
+            found = reference.look_up(environ)
             keys.append(_key(found) if found else None)
+        except Unreadable as error:
+            mistakes.append(f"encryption_keys: entry {number} ({reference.place}) {error}; {_EXPECTED}")
         except ValueError as error:
             mistakes.append(f"encryption_keys: entry {number} {error}")
-            continue
-        is_optional = reference.may_be_absent and number > 1
-        if need_all and not found and not is_optional:
-            mistakes.append(f"encryption_keys: entry {number} is missing; set {reference.place}")
+        else:
+            if need_all and not found and not (reference.may_be_absent and number > 1):
+                mistakes.append(f"encryption_keys: entry {number} is missing; set {reference.place}")
     return Keyring(keys)
 
 
@@ -55,22 +60,6 @@ def configured_keyring(environ: Mapping[str, str] | None = None) -> Keyring:
     if mistakes:
         raise ConfigError(mistakes)
     return keyring
-
-
-def _reference(text: str) -> Reference:
-    reference = Reference.parse(text)
-    if reference is None:
-        raise ValueError(
-            "is not a reference; expected env:NAME or file:/path, so that no key stands in the file"
-        )
-    return reference
-
-
-def _look_up(reference: Reference, environ: Mapping[str, str]) -> str | None:
-    try:
-        return reference.look_up(environ)
-    except Unreadable as error:
-        raise ValueError(f"({reference.place}) {error}; {_EXPECTED}") from None
 
 
 def _key(text: str) -> bytes:

@@ -2,28 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from hookonce.receiver.config.suggestions import did_you_mean
 
-_Table = TypeVar("_Table", bound=BaseModel)
+_File = TypeVar("_File", bound=BaseModel)
+TABLE: Final = ConfigDict(extra="forbid")
+"""How a table is read: a setting that it does not have is a mistake."""
 
 _DECISIVE = frozenset({"provider", "secrets"})
 """Settings without which most of what could be said of their table would be false."""
 
 _EXPECTED = {
     "dict_type": "expected a table, as [sources.stripe] is one",
+    "dataclass_type": "expected a table, as [sources.stripe] is one",
     "model_type": "expected a table, as [sources.stripe] is one",
-    "list_type": 'expected a list: ["…"]',
+    "tuple_type": 'expected a list: ["…"]',
     "missing": "is missing, and has no default",
 }
 """Texts instead of pydantic's, by its type of error."""
+_UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 
 
-def validated(model: type[_Table], said: dict[str, Any], mistakes: list[str], where: str) -> _Table:
+def validated(model: type[_File], said: dict[str, Any], mistakes: list[str], where: str) -> _File:
     """Return a file's tables, and add a line to `mistakes` for whatever is wrong; `where` begins each. Values stay out.
 
     What is wrong is left out of what is returned, so that the rest can still be looked at.
@@ -37,38 +42,38 @@ def validated(model: type[_Table], said: dict[str, Any], mistakes: list[str], wh
     return validated(model, rest, mistakes, where) if rest != said else model()
 
 
+def settings_of(table: type) -> dict[str, FieldInfo]:
+    """Return the settings of a table's model by their names in the file."""
+    fields: dict[str, FieldInfo] = getattr(table, "__pydantic_fields__", {})
+    return {field.alias or name: field for name, field in fields.items()}
+
+
+def model_in(annotation: Any) -> type | None:  # noqa: ANN401  whatever a field is declared as
+    """Return the table's model that a setting is, alone or by names, or None for a plain value."""
+    if isinstance(annotation, type) and settings_of(annotation):
+        return annotation
+    return next(filter(None, map(model_in, get_args(annotation))), None)
+
+
 def _lines(model: type[BaseModel], findings: Sequence[ErrorDetails]) -> Iterator[str]:
     for finding in findings:
         *parents, key = [str(part) for part in finding["loc"]]
-        table = ".".join(parents) or "top level"
-        if finding["type"] == "extra_forbidden":
-            names = _settings_of(_model_at(model, parents))
+        table, kind, text = ".".join(parents) or "top level", finding["type"], finding["msg"]
+        if kind in _UNKNOWN:
+            names = settings_of(_model_at(model, parents))
             yield f"[{table}] has no setting '{key}'{did_you_mean(key, names, 'it has')}"
+        elif kind == "value_error":
+            yield f"[{table}] {key}: {text.removeprefix('Value error, ')}"
         else:
-            message = (
-                finding["msg"].lower().removeprefix("value error, ").replace("input should be", "expected")
-            )
-            yield f"[{table}] {key}: {_EXPECTED.get(finding['type'], message)}"
+            yield f"[{table}] {key}: {_EXPECTED.get(kind, text.lower().replace('input should be', 'expected'))}"
 
 
-def _model_at(model: type[BaseModel], path: Sequence[str]) -> type[BaseModel]:
+def _model_at(model: type, path: Sequence[str]) -> type:
     """Return the model of the table at a path; names of one's own choice, as in `[sources.NAME]`, count as parts."""
     for part in path:
-        for name, field in model.model_fields.items():
-            if part in {name, field.alias}:
-                model = next(_models_in(field.annotation), model)
+        if field := settings_of(model).get(part):
+            model = model_in(field.annotation) or model
     return model
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401  whatever a field is declared as
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models_in(part)
-
-
-def _settings_of(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _without(said: dict[str, Any], findings: Sequence[ErrorDetails]) -> dict[str, Any]:
@@ -80,7 +85,7 @@ def _without(said: dict[str, Any], findings: Sequence[ErrorDetails]) -> dict[str
     for finding in findings:
         path = [str(part) for part in finding["loc"]]
         table, key = _place(rest, path)
-        if finding["type"] == "list_type" and isinstance(table.get(key), str):
+        if finding["type"] == "tuple_type" and isinstance(table.get(key), str):
             table[key] = [table[key]]
         elif path[-1] in _DECISIVE or finding["type"] == "missing":
             above, name = _place(rest, path[:-1])

@@ -33,23 +33,22 @@ class QuarantineTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    count: int = Field(
-        default=1000, ge=1, le=100_000, description="deliveries at most; half of the room an hour"
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """deliveries at most; half of the room an hour"""
+    size: Annotated[int, BeforeValidator(parse_size)] = 10_000_000
+    """bytes of all of them, like `500kB`, `10MB` or `1GB`"""
+    time: Annotated[timedelta, BeforeValidator(parse_duration), AfterValidator(_bounded)] = timedelta(days=7)
+    """how long each stays; 30d at most, and a day less than `keep_events`"""
+    reasons: tuple[Literal["bad_signature", "stale", "no_secret", "bad_body", "too_large"], ...] = (
+        "bad_signature",
+        "stale",
+        "no_secret",
     )
-    size: Annotated[int, BeforeValidator(parse_size)] = Field(
-        default=10_000_000, description="bytes of all of them, like `500kB`, `10MB` or `1GB`"
-    )
-    time: Annotated[timedelta, BeforeValidator(parse_duration), AfterValidator(_bounded)] = Field(
-        default=timedelta(days=7),
-        description="how long each stays; 30d at most, and a day less than `keep_events`",
-    )
-    reasons: list[Literal["bad_signature", "stale", "no_secret", "bad_body", "too_large"]] = Field(
-        default=["bad_signature", "stale", "no_secret"], description="for which of these it was rejected"
-    )
+    """for which of these it was rejected"""
 
     def bounds(self) -> Quarantine:
         """Return what the receiver goes by."""
-        return Quarantine(self.count, self.size, self.time, tuple(self.reasons))
+        return Quarantine(**dict(self))
 
 
 def expand_defaults(value: object) -> object:

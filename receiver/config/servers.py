@@ -6,7 +6,7 @@ What needs nothing else of the configuration reads it with this alone: a listing
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +103,13 @@ def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
     setting, mark, value = lines[number - 1].partition("=")
     hidden = _WORD.sub("…", value)
     return f"\n      {number} | {setting}{mark}{hidden}"
+
+
+def require_own_port(desk: str, door_ports: Iterable[str]) -> None:
+    """Raise `ConfigError` if the desk's port is one of the door's: requests are told apart by it alone."""
+    for port in door_ports:
+        if desk.endswith(f":{port}"):
+            said = f"deliveries and the desk, {desk}, both have port {port}; expected two ports, whatever the hosts"
+            raise ConfigError(
+                [f"{said}; set another with --desk or HOOKONCE_DESK, or `door` for one address"]
+            )

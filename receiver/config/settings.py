@@ -9,22 +9,24 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass as standard_dataclass
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
 from hookonce.receiver.config import server_urls
-from hookonce.receiver.config.admin import AdminTable, Network, admin_token, send_to, trusted_proxies
-from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
+from hookonce.receiver.config.admin import Admin, admin_token
+from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.commands import Command, CommandTable, read_commands
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.encryption_keys import read_keyring
-from hookonce.receiver.config.file_mistakes import validated
+from hookonce.receiver.config.file_mistakes import TABLE, validated
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.quarantine import quarantine_mistakes
 from hookonce.receiver.config.servers import (
@@ -36,49 +38,91 @@ from hookonce.receiver.config.servers import (
 )
 from hookonce.receiver.config.source_choices import outlasts_retries
 from hookonce.receiver.config.sources import SECRET_PREFIX, SourceReader, SourceTable
-from hookonce.receiver.config.tracing import TracingTable, is_traced
+from hookonce.receiver.config.tracing import Tracing, is_traced
 from hookonce.receiver.encryption import OFF, Keyring
-from hookonce.receiver.source import Limit, Source
+from hookonce.receiver.source import Source
 
 RETRY_MARGIN = timedelta(days=1)
 """How much longer than a source's sender retries its events are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+MAX_RELEASE_LENGTH = 100
+DESK_VARIABLE = "HOOKONCE_DESK"
+_Span = Annotated[timedelta, BeforeValidator(parse_duration)]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Receiver:
+    """The keys of `[receiver]`."""
+
+    handlers: tuple[str, ...] = ()
+    """modules with handlers"""
+    provider_places: Annotated[tuple[str, ...], Field(alias="providers")] = ()
+    """folders, files or packages with providers of your own"""
+    database_url: str = field(default="", repr=False)
+    """PostgreSQL; DATABASE_URL wins"""
+    redis_url: str = field(default="", repr=False)
+    """Redis or Valkey; REDIS_URL wins"""
+    schema_: Annotated[str, Field(alias="schema")] = server_urls.USUAL_SCHEMA
+    """schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins"""
+    desk: Annotated[str, Field(pattern="^(off|door|unix:.+|\\S*:\\d{1,5})$")] = "127.0.0.1:8001"
+    """address at which `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender reaches;
+    `door` is where deliveries come, `off` nowhere; HOOKONCE_DESK wins"""
+    public_url: str = ""
+    """address at which senders reach you, up to `/hooks/`; for senders that sign the URL"""
+    max_body: Annotated[int, Field(ge=1024, le=1 << 30)] = 25 * 1024 * 1024
+    """bytes of a body, where neither the source nor its sender's module says so; 413 beyond"""
+    keep_events: Annotated[_Span, AfterValidator(outlasts_retries)] = timedelta(days=90)
+    """how long an id is known; longer than your senders retry"""
+    keep_bodies: _Span = timedelta(days=30)
+    """how long an event can be seen in full, and replayed"""
+    keep_rejected: _Span = timedelta(days=7)
+    """how long rejected deliveries stay"""
+    keep_audit: _Span = timedelta(days=365)
+    """how long it stays who did what"""
+    auto_prune: bool = True
+    """the sweep prunes in small steps; else run `hookonce prune` daily"""
+    shared_flushes: bool = True
+    """quick runs share a flush of the disk; else each waits for its own"""
+    rq_requeue: bool = False
+    """`rq requeue` replays a dead run; then whoever can write to Redis can replay what is dead"""
+    concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 1
+    """runs at once per worker process; HOOKONCE_CONCURRENCY wins"""
+    encryption_keys: tuple[str, ...] = ()
+    """references to keys; the first seals what is stored, all open"""
+    log_ids: Literal["plain", "hash"] = "plain"
+    """whether logs hold senders' ids and accounts as they are, or hashed"""
+    run_logs: Literal["off", "debug", "info", "warning", "error"] = "info"
+    """lines that handlers print are kept with their attempts, and lines of their packages' loggers from this
+    level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`"""
+
+
+class _File(BaseModel):
+    model_config = TABLE
+
+    receiver: Receiver = Field(default_factory=Receiver)
+    admin: Admin = Field(default_factory=Admin)
+    alerts: Alerts = Field(default_factory=Alerts)
+    tracing: Tracing = Field(default_factory=Tracing)
+    sources: dict[str, SourceTable] = Field(default_factory=dict)
+    commands: dict[str, CommandTable] = Field(default_factory=dict)
+
+
+@standard_dataclass(frozen=True)
+class Settings(Receiver, Admin):
     """Everything hookonce was told; immutable. `database_url` and `redis_url` may hold passwords."""
 
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
     sources: Mapping[str, Source]
-    handlers: tuple[str, ...] = ()
-    provider_places: tuple[str, ...] = ()
-    max_body: int = 25 * 1024 * 1024
     data: Path = Path(".hookonce")
-    keep_events: timedelta = timedelta(days=90)
-    keep_bodies: timedelta = timedelta(days=30)
-    keep_rejected: timedelta = timedelta(days=7)
-    keep_audit: timedelta = timedelta(days=365)
-    auto_prune: bool = True
-    shared_flushes: bool = True
-    rq_requeue: bool = False
     keyring: Keyring = field(default=OFF, compare=False)
-    admin_token: str = field(default="", repr=False)
-    trusted_proxies: tuple[Network, ...] = ()
-    send_to: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
-    concurrency: int = 1
-    log_ids: Literal["plain", "hash"] = "plain"
-    run_logs: Literal["off", "debug", "info", "warning", "error"] = "info"
     commands: Mapping[str, Command] = field(default_factory=dict)
     processes: int = 1
-    token_rate: Limit | None = None
-    token_quota: Limit | None = None
-    public_url: str = ""
     release: str = ""
-    desk: str = "door"
+    desk: str = field(default="door", kw_only=True)
 
     def horizons(self) -> dict[str, timedelta]:
         """Return how long events are kept of the sources (and commands) that say so themselves."""
@@ -90,7 +134,7 @@ class Settings:
         """Return every secret that is known here: of sources and alerts, of servers' URLs, of the console, and keys."""
         passwords = [server_urls.split(url).password for url in (self.database_url, self.redis_url) if url]
         of_sources = [secret for source in self.sources.values() for secret in source.secrets]
-        tokens = [each.tokens.values() for each in self.commands.values()]
+        tokens = [each.auth.values() for each in self.commands.values()]
         return [
             *of_sources,
             *(token for of_command in tokens for of_client in of_command for token in of_client),
@@ -99,89 +143,6 @@ class Settings:
             self.admin_token,
             *self.keyring.spellings,
         ]
-
-
-MAX_RELEASE_LENGTH = 100
-DESK_VARIABLE = "HOOKONCE_DESK"
-_Span = Annotated[timedelta, BeforeValidator(parse_duration)]
-
-
-class _ReceiverTable(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    handlers: list[str] = Field(default_factory=list, description="modules with handlers")
-    providers: list[str] = Field(
-        default_factory=list, description="folders, files or packages with providers of your own"
-    )
-    database_url: str | None = Field(default=None, description="PostgreSQL; DATABASE_URL wins")
-    redis_url: str | None = Field(default=None, description="Redis or Valkey; REDIS_URL wins")
-    schema_: str = Field(
-        default=server_urls.USUAL_SCHEMA,
-        alias="schema",
-        description="schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins",
-    )
-    desk: str = Field(
-        default="127.0.0.1:8001",
-        pattern=r"^(off|door|unix:.+|\S*:\d{1,5})$",
-        description="address at which `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender "
-        "reaches; `door` is where deliveries come, `off` nowhere; HOOKONCE_DESK wins",
-    )
-    public_url: str = Field(
-        default="",
-        description="address at which senders reach you, up to `/hooks/`; for senders that sign the URL",
-    )
-    max_body: int = Field(
-        default=25 * 1024 * 1024,
-        ge=1024,
-        le=1 << 30,
-        description="bytes of a body, where neither the source nor its sender's module says so; 413 beyond",
-    )
-    keep_events: Annotated[_Span, AfterValidator(outlasts_retries)] = Field(
-        default=timedelta(days=90), description="how long an id is known; longer than your senders retry"
-    )
-    keep_bodies: _Span = Field(
-        default=timedelta(days=30), description="how long an event can be seen in full, and replayed"
-    )
-    keep_rejected: _Span = Field(default=timedelta(days=7), description="how long rejected deliveries stay")
-    keep_audit: _Span = Field(default=timedelta(days=365), description="how long it stays who did what")
-    auto_prune: bool = Field(
-        default=True, description="the sweep prunes in small steps; else run `hookonce prune` daily"
-    )
-    shared_flushes: bool = Field(
-        default=True, description="quick runs share a flush of the disk; else each waits for its own"
-    )
-    rq_requeue: bool = Field(
-        default=False,
-        description="`rq requeue` replays a dead run; then whoever can write to Redis can replay what is dead",
-    )
-    concurrency: int = Field(
-        default=1,
-        ge=1,
-        le=MAX_CONCURRENCY,
-        description="runs at once per worker process; HOOKONCE_CONCURRENCY wins",
-    )
-    encryption_keys: list[str] = Field(
-        default_factory=list, description="references to keys; the first seals what is stored, all open"
-    )
-    log_ids: Literal["plain", "hash"] = Field(
-        default="plain", description="whether logs hold senders' ids and accounts as they are, or hashed"
-    )
-    run_logs: Literal["off", "debug", "info", "warning", "error"] = Field(
-        default="info",
-        description="lines that handlers print are kept with their attempts, and lines of their packages' loggers from "
-        "this level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`",
-    )
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
-    admin: AdminTable = Field(default_factory=AdminTable)
-    alerts: AlertsTable = Field(default_factory=AlertsTable)
-    tracing: TracingTable = Field(default_factory=TracingTable)
-    sources: dict[str, SourceTable] = Field(default_factory=dict)
-    commands: dict[str, CommandTable] = Field(default_factory=dict)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: bool = True) -> Settings:
@@ -194,54 +155,29 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes: list[str] = []
     file = _read_file(environ, mistakes)
     table = file.receiver
-    sources = _read_sources(file, environ, mistakes, need_secrets=need_secrets)
-    keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
-    token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
-    proxies = trusted_proxies(file.admin, mistakes)
-    targets = send_to(file.admin, mistakes)
-    alerts = read_alerts(file.alerts, environ, mistakes)
-    tracing = is_traced(file.tracing, environ, mistakes)
-    at_once = concurrency(table.concurrency, environ, mistakes)
-    commands = read_commands(file.commands, environ, mistakes, need_secrets=need_secrets)
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
     schema = server_urls.schema_named(environ, table.schema_, mistakes)
-    release = _release(environ, mistakes)
+    found = {
+        "database_url": server_urls.with_schema(servers.database_url, schema),
+        "redis_url": servers.redis_url,
+        "sources": _read_sources(file, environ, mistakes, need_secrets=need_secrets),
+        "handlers": _handlers(table, environ),
+        "data": data_directory(environ),
+        "keyring": read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets),
+        "admin_token": admin_token(file.admin.admin_token, environ, mistakes, need_secrets=need_secrets),
+        "alerts": read_alerts(file.alerts, environ, mistakes),
+        "tracing": is_traced(file.tracing, environ, mistakes),
+        "concurrency": concurrency(table.concurrency, environ, mistakes),
+        "commands": read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
+        "processes": _processes(environ),
+        "public_url": environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
+        "release": _release(environ, mistakes),
+        "desk": environ.get(DESK_VARIABLE) or table.desk,
+    }
     if mistakes:
         raise ConfigError(mistakes)
-    return Settings(
-        database_url=server_urls.with_schema(servers.database_url, schema),
-        redis_url=servers.redis_url,
-        sources=sources,
-        handlers=_handlers(table, environ),
-        provider_places=tuple(table.providers),
-        max_body=table.max_body,
-        data=data_directory(environ),
-        keep_events=table.keep_events,
-        keep_bodies=table.keep_bodies,
-        keep_rejected=table.keep_rejected,
-        keep_audit=table.keep_audit,
-        auto_prune=table.auto_prune,
-        shared_flushes=table.shared_flushes,
-        rq_requeue=table.rq_requeue,
-        keyring=keyring,
-        admin_token=token,
-        trusted_proxies=proxies,
-        send_to=targets,
-        hosts=tuple(file.admin.hosts),
-        alerts=alerts,
-        tracing=tracing,
-        concurrency=at_once,
-        log_ids=table.log_ids,
-        run_logs=table.run_logs,
-        commands=commands,
-        processes=_processes(environ),
-        token_rate=file.admin.token_rate,
-        token_quota=file.admin.token_quota,
-        public_url=environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
-        release=release,
-        desk=environ.get(DESK_VARIABLE) or table.desk,
-    )
+    return Settings(**vars(table) | vars(file.admin) | found)
 
 
 def _read_sources(
@@ -252,7 +188,7 @@ def _read_sources(
     sources: dict[str, Source] = {}
     for name, source_table in _with_zero_file_sources(file.sources, environ).items():
         reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
-        source = reader.read(tuple(table.providers), source_table.public_url or public_url)
+        source = reader.read(table.provider_places, source_table.public_url or public_url)
         if source is not None:
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
@@ -305,7 +241,7 @@ def _with_zero_file_sources(
         name = variable.removeprefix(SECRET_PREFIX).lower()
         if variable.startswith(SECRET_PREFIX) and name:
             table = merged.get(name, SourceTable())
-            merged[name] = table.model_copy(update={"secrets": [f"env:{variable}"]})
+            merged[name] = table.model_copy(update={"secrets": (f"env:{variable}",)})
     return merged
 
 
@@ -325,8 +261,8 @@ def _release(environ: Mapping[str, str], mistakes: list[str]) -> str:
     return name
 
 
-def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _handlers(table: Receiver, environ: Mapping[str, str]) -> tuple[str, ...]:
     named = environ.get("HOOKONCE_HANDLERS")
     if named is None:
-        return tuple(table.handlers)
+        return table.handlers
     return tuple(module.strip() for module in named.split(",") if module.strip())

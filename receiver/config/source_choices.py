@@ -2,27 +2,18 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds, place
 from hookonce.providers.kit.registry.declared_options import reason_for_one_id
 from hookonce.providers.kit.sender import TOO_MANY
 from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.source import FOREVER, Limit
+from hookonce.receiver.source import FOREVER
 
 MIN_KEEP_EVENTS = timedelta(days=3)
 """Most senders retry for up to three days; an event forgotten before that would be handled again."""
 _FOREVER = "forever"
-
-
-class _Chosen(Protocol):
-    id: list[str]
-    account: str
-    scope_ids_by_account: bool
-    rate: Limit | None
-    quota: Limit | None
-    over_limit: Literal["hold", "refuse"] | None
 
 
 def parse_horizon(value: object) -> timedelta | None:
@@ -48,9 +39,8 @@ def id_places(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def chosen_ids(table: _Chosen, mistakes: list[str]) -> ChosenIds:
-    """Return where ids and accounts are to be, adding to `mistakes`."""
-    found = ChosenIds(tuple(table.id), table.account, table.scope_ids_by_account)
+def checked_ids(found: ChosenIds, mistakes: list[str]) -> ChosenIds:
+    """Return where ids and accounts are to be, adding to `mistakes`; a mistake leaves the sender's own."""
     wrong = len(mistakes)
     for name, places in (("id", found.places), ("account", filter(None, [found.account]))):
         for each in places:
@@ -70,17 +60,18 @@ def chosen_ids(table: _Chosen, mistakes: list[str]) -> ChosenIds:
     return ChosenIds() if len(mistakes) > wrong else found
 
 
-def refusal(table: _Chosen, provider: Provider, mistakes: list[str]) -> int | None:
+def refusal(
+    over_limit: Literal["hold", "refuse"] | None, provider: Provider, mistakes: list[str], *, limited: bool
+) -> int | None:
     """Return the status that what is beyond a limit is refused with; None where it is put off instead.
 
     Unless the operator says, only a sender is refused that is known to come again and to leave the endpoint alone.
     """
-    limited = table.rate or table.quota
-    if table.over_limit and not limited:
+    if over_limit and not limited:
         mistakes.append("has over_limit and neither rate nor quota; set one, or remove it")
-    if table.over_limit == "hold" or not limited:
+    if over_limit == "hold" or not limited:
         return None
-    if table.over_limit is None:
+    if over_limit is None:
         return provider.may_be_refused_with
     mistakes.extend(_may_not_be_refused(provider))
     return provider.may_be_refused_with or TOO_MANY

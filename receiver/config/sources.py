@@ -11,12 +11,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step, parse
 from hookonce.providers.kit.registry import load
-from hookonce.providers.kit.registry.chosen_ids import with_chosen_ids
+from hookonce.providers.kit.registry.chosen_ids import ChosenIds, with_chosen_ids
 from hookonce.receiver.config import source_choices
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
-from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.durations import parse_duration, parse_limit
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
-from hookonce.receiver.config.rates import limit_or_none
 from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import Limit, Source
@@ -34,84 +33,62 @@ SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 class SourceTable(BaseModel):
     """The keys of `[sources.NAME]`; besides, a sub-table named like the provider holds its options."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", frozen=True)
 
-    provider: str | None = Field(default=None, description="the sender's; the source's own name by default")
-    secrets: list[str] = Field(default_factory=list, description="references; several while you rotate")
-    repeats: Literal["run", "hold"] | None = Field(
-        default=None,
-        description='`"hold"`: a known body under a new, unsigned id waits for a person; `"run"`: it runs; '
-        "unset: as [the senders' page](../providers.md) says of the sender",
-    )
-    conflicts: Literal["accept", "reject"] = Field(
-        default="accept", description='`"reject"`: answer 409 to another body under a known id'
-    )
-    window: float = Field(
-        default=3600,
-        gt=0,
-        le=30 * 86400,
-        description="seconds that Redis remembers an id; the ledger far longer",
-    )
-    accept: Literal["live", "test"] | None = Field(
-        default=None,
-        description='`"live"`: events of its sender\'s test mode are kept as ignored, and no handler gets them',
-    )
-    public_url: str | None = Field(default=None, description="as in `[receiver]`, for this source alone")
-    url: str | None = Field(
-        default=None,
-        description="the whole URL that its sender posts to, where a proxy rewrites the path: signatures that cover "
-        "a URL are verified with it (and with the request's query, where it has none); a reference, like a secret, "
-        "where there are credentials in it",
-    )
-    max_body: int | None = Field(
-        default=None,
-        ge=1024,
-        le=100 << 20,
-        description="bytes of a delivery; 413 beyond; by default the sender's own largest, else as in `[receiver]`",
-    )
-    tolerance: Annotated[timedelta | None, BeforeValidator(parse_duration)] = Field(
-        default=None,
-        description="how old a signed time may be, if not as old as [the senders' page](../providers.md) says: for so "
-        "long whoever has captured a delivery can send it again, and it must be a known id by then",
-    )
-    unauthenticated: bool = Field(
-        default=False, description="let anyone send; only where the sender proves nothing anyway"
-    )
-    redact: list[str] = Field(
-        default_factory=list, description="paths in bodies, like `$.card.number`, that are never stored"
-    )
-    quarantine: Annotated[QuarantineTable | None, BeforeValidator(expand_defaults)] = Field(
-        default=None, description="keep rejected deliveries whole, sealed: `true`, or a table with bounds"
-    )
-    expect_every: Annotated[timedelta | None, BeforeValidator(parse_duration)] = Field(
-        default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
-    )
-    tests: bool = Field(
-        default=False,
-        description="let administrators send test events (`event.is_test`); `hookonce dev` always does",
-    )
-    id: Annotated[list[str], BeforeValidator(source_choices.id_places)] = Field(
-        default_factory=list,
-        description='places that tell events apart, instead of the sender\'s id: `["$.order.id", "$.status"]`',
-    )
-    account: str = Field(default="", description="the place of an event's account, like `$.account`")
-    scope_ids_by_account: bool = Field(default=False, description="an id of two accounts is two events")
-    keep_body: bool = Field(
-        default=True, description="`false`: a body is gone as soon as each handler has succeeded"
-    )
-    keep_events: Annotated[timedelta | None, BeforeValidator(source_choices.parse_horizon)] = Field(
-        default=None, description='how long its ids are known, or `"forever"`; as in `[receiver]` by default'
-    )
-    rate: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
-        default=None, description="deliveries that may come, like `600/m` (s, m, h or d)"
-    )
-    quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
-        default=None, description="events that may come, like `1000000/d`; a batch has many"
-    )
-    over_limit: Literal["hold", "refuse"] | None = Field(
-        default=None,
-        description='beyond these: `"hold"` accepts and puts off; by default `"refuse"` only where that is safe',
-    )
+    provider: str | None = None
+    """the sender's; the source's own name by default"""
+    secrets: tuple[str, ...] = ()
+    """references; several while you rotate"""
+    repeats: Literal["run", "hold"] | None = None
+    """`"hold"`: a known body under a new, unsigned id waits for a person; `"run"`: it runs; unset: as [the
+    senders' page](../providers.md) says of the sender"""
+    conflicts: Literal["accept", "reject"] = "accept"
+    """`"reject"`: answer 409 to another body under a known id"""
+    window: Annotated[float, Field(gt=0, le=30 * 86400)] = 3600
+    """seconds that Redis remembers an id; the ledger far longer"""
+    accept: Literal["live", "test"] | None = None
+    """`"live"`: events of its sender's test mode are kept as ignored, and no handler gets them"""
+    public_url: str | None = None
+    """as in `[receiver]`, for this source alone"""
+    url: str | None = None
+    """the whole URL that its sender posts to, where a proxy rewrites the path: signatures that cover a URL
+    are verified with it (and with the request's query, where it has none); a reference, like a secret,
+    where there are credentials in it"""
+    max_body: Annotated[int | None, Field(ge=1024, le=100 << 20)] = None
+    """bytes of a delivery; 413 beyond; by default the sender's own largest, else as in `[receiver]`"""
+    tolerance: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
+    """how old a signed time may be, if not as old as [the senders' page](../providers.md) says: for so long
+    whoever has captured a delivery can send it again, and it must be a known id by then"""
+    unauthenticated: bool = False
+    """let anyone send; only where the sender proves nothing anyway"""
+    redact: tuple[str, ...] = ()
+    """paths in bodies, like `$.card.number`, that are never stored"""
+    quarantine: Annotated[QuarantineTable | None, BeforeValidator(expand_defaults)] = None
+    """keep rejected deliveries whole, sealed: `true`, or a table with bounds"""
+    expect_every: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
+    """a longer silence raises an alert; without it, the rhythm is learned"""
+    tests: bool = False
+    """let administrators send test events (`event.is_test`); `hookonce dev` always does"""
+    id: Annotated[tuple[str, ...], BeforeValidator(source_choices.id_places)] = ()
+    """places that tell events apart, instead of the sender's id: `["$.order.id", "$.status"]`"""
+    account: str = ""
+    """the place of an event's account, like `$.account`"""
+    scope_ids_by_account: bool = False
+    """an id of two accounts is two events"""
+    keep_body: bool = True
+    """`false`: a body is gone as soon as each handler has succeeded"""
+    keep_events: Annotated[timedelta | None, BeforeValidator(source_choices.parse_horizon)] = None
+    """how long its ids are known, or `"forever"`; as in `[receiver]` by default"""
+    rate: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    """deliveries that may come, like `600/m` (s, m, h or d)"""
+    quota: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    """events that may come, like `1000000/d`; a batch has many"""
+    over_limit: Literal["hold", "refuse"] | None = None
+    """beyond these: `"hold"` accepts and puts off; by default `"refuse"` only where that is safe"""
+
+
+_SAME = SourceTable.model_fields.keys() & Source.__dataclass_fields__.keys()
+"""Settings that a source has as its table says them."""
 
 
 class SourceReader:
@@ -151,8 +128,12 @@ class SourceReader:
             )
         self._check_url(provider, public_url)
         found: list[str] = []
-        chosen = source_choices.chosen_ids(self._table, found)
-        refuses_with = source_choices.refusal(self._table, provider, found)
+        table = self._table
+        chosen = source_choices.checked_ids(
+            ChosenIds(table.id, table.account, table.scope_ids_by_account), found
+        )
+        limited = bool(table.rate or table.quota)
+        refuses_with = source_choices.refusal(table.over_limit, provider, found, limited=limited)
         for text in found:
             self._mistake(text)
         names = _secret_names(resolved)
@@ -162,34 +143,27 @@ class SourceReader:
                     provider.check_secret(secret)
             except ValueError as error:
                 self._mistake(f"the secret in {secret_name} is not one: {error}")
-        return Source(
-            name=self._name,
-            provider=with_chosen_ids(provider, chosen),
-            secrets=secrets,
-            repeats=self._table.repeats or ("hold" if provider.holds_repeats else "run"),
-            conflicts=self._table.conflicts,
-            window=timedelta(seconds=self._table.window),
-            public_url=public_url.rstrip("/"),
-            unauthenticated=self._table.unauthenticated,
-            redact=self._redact(),
-            quarantine=self._table.quarantine.bounds() if self._table.quarantine else None,
-            expect_every=self._table.expect_every,
-            tests=self._table.tests or self._environ.get(TESTS) == "1",
-            references=tuple(self._table.secrets),
-            chosen=chosen,
-            keep_body=self._table.keep_body,
-            keep_events=self._table.keep_events,
-            rate=self._table.rate,
-            quota=self._table.quota,
-            refuses_with=refuses_with,
-            accept=self._table.accept,
-            secret_names=names,
-            max_body=self._table.max_body,
-            tolerance=self._tolerance(provider),
-            secret_notes=tuple(self._notes()),
-            url=self._url(),
-            url_reference=self._table.url if self._table.url and Reference.parse(self._table.url) else "",
-        )
+        same = {name: getattr(self._table, name) for name in _SAME}
+        found_here: dict[str, Any] = {
+            "name": self._name,
+            "provider": with_chosen_ids(provider, chosen),
+            "secrets": secrets,
+            "repeats": self._table.repeats or ("hold" if provider.holds_repeats else "run"),
+            "window": timedelta(seconds=self._table.window),
+            "public_url": public_url.rstrip("/"),
+            "redact": self._redact(),
+            "quarantine": self._table.quarantine and self._table.quarantine.bounds(),
+            "tests": self._table.tests or self._environ.get(TESTS) == "1",
+            "references": self._table.secrets,
+            "chosen": chosen,
+            "refuses_with": refuses_with,
+            "secret_names": names,
+            "tolerance": self._tolerance(provider),
+            "secret_notes": tuple(self._notes()),
+            "url": self._url(),
+            "url_reference": self._table.url if self._table.url and Reference.parse(self._table.url) else "",
+        }
+        return Source(**same | found_here)
 
     def _notes(self) -> Iterator[str]:
         """Yield what stands around the secrets, by their references; what can't be read is a mistake already."""
@@ -289,40 +263,28 @@ class SourceReader:
         return options
 
     def _resolve(self, text: str) -> list[str]:
+        """Return the secrets that a reference names: a variable of ours may hold several."""
         reference = Reference.parse(text)
         if reference is None:
             self._mistake(
                 'secrets are references; write "env:NAME" or "file:/path" instead of the secret itself'
             )
             return []
-        return self._from_environment(reference) if reference.kind == "env" else self._from_file(reference)
-
-    def _from_environment(self, reference: Reference) -> list[str]:
-        variable = reference.place
-        value = reference.look_up(self._environ)
-        if not value:
-            if self._need_secrets and not reference.may_be_absent:
-                self._mistake(f"has no signing secret; set {variable} or name another in its secrets")
-            return []
-        if variable.startswith(SECRET_PREFIX):
-            return [part.strip() for part in value.split(",") if part.strip()]
-        return [value]
-
-    def _from_file(self, reference: Reference) -> list[str]:
+        wrong, is_needed = "is missing or empty", not reference.may_be_absent
         try:
             value = reference.look_up(self._environ)
         except Unreadable as error:
-            self._secret_file_mistake(reference, str(error))
-            return []
-        if value is None and not reference.may_be_absent:
-            self._secret_file_mistake(reference, "can't be read: FileNotFoundError")
-        elif value == "":
-            self._secret_file_mistake(reference, "is empty")
-        return [value] if value else []
-
-    def _secret_file_mistake(self, reference: Reference, text: str) -> None:
-        if self._need_secrets:
-            self._mistake(f"secret file {reference.place} {text}")
+            value, wrong, is_needed = None, str(error), True
+        if value:
+            is_ours = reference.kind == "env" and reference.place.startswith(SECRET_PREFIX)
+            return [part for each in value.split(",") if (part := each.strip())] if is_ours else [value]
+        if is_needed and self._need_secrets:
+            self._mistake(
+                f"has no signing secret; set {reference.place} or name another in its secrets"
+                if reference.kind == "env"
+                else f"secret file {reference.place} {wrong}"
+            )
+        return []
 
     def _mistake(self, text: str) -> None:
         self._mistakes.append(

@@ -3,23 +3,23 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from hookonce.receiver.config.file_mistakes import TABLE
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-class TracingTable(BaseModel):
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Tracing:
     """The keys of `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    enabled: bool | None = Field(
-        default=None, description="trace or not, whatever OTEL_EXPORTER_OTLP_ENDPOINT says"
-    )
+    enabled: bool | None = None
+    """trace or not, whatever OTEL_EXPORTER_OTLP_ENDPOINT says"""
 
 
-def is_traced(table: TracingTable, environ: Mapping[str, str], mistakes: list[str]) -> bool:
+def is_traced(table: Tracing, environ: Mapping[str, str], mistakes: list[str]) -> bool:
     """Whether to trace. OpenTelemetry that is asked for and not installed is a mistake.
 
     A platform sets the variables for everything it runs, and that must not keep anything from starting.

@@ -13,7 +13,7 @@ from typing import Any
 
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.ports import require_own_port
+from hookonce.receiver.config.servers import require_own_port
 
 MAX_OPEN_FILES = 65536
 APPLICATION = "hookonce.receiver.app"

@@ -26,7 +26,7 @@ def test_answer_is_waited_for_by_default(open_shop):
 
     (answer,) = shop.meanwhile(lambda: shop.ask(BODY))
 
-    assert Command("pay", "shop:pay", {}).in_progress == "wait 2s"
+    assert Command(name="pay", handler="shop:pay", auth={}).in_progress == "wait 2s"
     assert (answer.status, answer.json["paid"]) == (200, 5)
 
 

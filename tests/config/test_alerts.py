@@ -40,7 +40,7 @@ def test_alerts_are_read_from_their_table(read):
         SECRET=SECRET,
     ).alerts
 
-    assert alerts.urls == ("https://a.example/in", "https://b.example/hidden", "http://127.0.0.1:9/x")
+    assert alerts.destinations == ("https://a.example/in", "https://b.example/hidden", "http://127.0.0.1:9/x")
     assert (alerts.secret, alerts.dead_runs) == (SECRET, None)
     assert (alerts.signature_failures, alerts.oldest_due) == (
         Rate(5, timedelta(hours=2)),
@@ -52,7 +52,7 @@ def test_alerts_are_read_from_their_table(read):
 def test_alerts_may_lack_here_what_only_a_worker_needs(read):
     alerts = read('[alerts]\nurls = ["env:ABSENT"]\nsecret = "env:ABSENT"').alerts
 
-    assert (alerts.are_sent, alerts.urls, alerts.secret) == (True, (), "")
+    assert (alerts.are_sent, alerts.destinations, alerts.secret) == (True, (), "")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_command_is_read(tmp_path):
         "shop:pay",
         timedelta(minutes=5),
     )
-    assert command.tokens == {"shop": ("a-token-of-the-shop",)}
+    assert command.auth == {"shop": ("a-token-of-the-shop",)}
     assert "a-token-of-the-shop" in settings.secrets()
     assert "a-token-of-the-shop" not in repr(command)
 
@@ -70,4 +70,4 @@ def test_worker_needs_no_tokens(tmp_path):
     path.write_text('[commands.payments]\nhandler = "shop:pay"\nauth = { shop = ["env:NONE"] }')
 
     environ = {"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path)}
-    assert load_settings(environ, need_secrets=False).commands["payments"].tokens == {"shop": ()}
+    assert load_settings(environ, need_secrets=False).commands["payments"].auth == {"shop": ()}

@@ -2,7 +2,7 @@ from base64 import b64encode
 
 import pytest
 
-from hookonce.receiver.config.alerts import AlertsTable, read_alerts
+from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.secret_references import Reference, resolve
 from hookonce.receiver.config.sources import SourceReader, SourceTable
@@ -49,9 +49,9 @@ def test_unreadable_file_is_told_apart_from_an_absent_one_by_each_setting(tmp_pa
     with pytest.raises(ValueError, match=r"broken can't be read: UnicodeDecodeError"):
         resolve(reference, {})
     read_keyring([reference], {}, mistakes, need_all=True)
-    table = SourceTable(provider="stripe", secrets=[reference])
+    table = SourceTable(provider="stripe", secrets=(reference,))
     SourceReader("billing", table, {}, mistakes, need_secrets=True).read((), "")
-    alerts = read_alerts(AlertsTable(urls=["https://a.example"], secret=reference), {}, mistakes)
+    alerts = read_alerts(Alerts(urls=("https://a.example",), secret=reference), {}, mistakes)
 
     assert [mistake.partition(f"{tmp_path}/broken")[2] for mistake in mistakes] == [
         (
@@ -71,7 +71,7 @@ def test_whsec_key_that_is_cut_off_is_refused_by_the_name_of_its_setting(provide
 
     SourceReader(
         "billing",
-        SourceTable(provider=provider, secrets=["env:BILLING_SECRET"]),
+        SourceTable(provider=provider, secrets=("env:BILLING_SECRET",)),
         {"BILLING_SECRET": secret},
         mistakes,
         need_secrets=True,

@@ -134,7 +134,7 @@ def test_settings_lets_the_environment_win(written):
         ('[sources.a]\nprovider = "stripe"\nsecrets = ["whsec_plain"]', 'write "env:NAME" or "file:/path"'),
         (
             '[sources.a]\nprovider = "stripe"\nsecrets = ["file:/nowhere"]',
-            "secret file /nowhere can't be read",
+            "secret file /nowhere is missing or empty",
         ),
         ('[sources.a]\nprovider = "stripe"\nrepeats = "drop"', "repeats"),
         ('[sources.a]\nprovider = "stripe"\nwindow = 0', "window"),

@@ -1,7 +1,7 @@
 import pytest
 
 from hookonce.receiver.config import tracing
-from hookonce.receiver.config.tracing import TracingTable, is_traced
+from hookonce.receiver.config.tracing import Tracing, is_traced
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -20,7 +20,7 @@ def not_installed(request, monkeypatch):
 def test_tracing_without_its_extra_is_a_mistake_only_if_it_is_asked_for(is_asked_for):
     mistakes = []
 
-    assert not is_traced(TracingTable(enabled=is_asked_for), ENDPOINT, mistakes)
+    assert not is_traced(Tracing(enabled=is_asked_for), ENDPOINT, mistakes)
 
     assert ["hookonce[otel]" in each for each in mistakes] == ([True] if is_asked_for else [])
 
@@ -29,5 +29,5 @@ def test_tracing_without_its_extra_is_a_mistake_only_if_it_is_asked_for(is_asked
 def test_tracing_that_is_turned_off_needs_nothing():
     mistakes = []
 
-    assert not is_traced(TracingTable(enabled=False), ENDPOINT, mistakes)
+    assert not is_traced(Tracing(enabled=False), ENDPOINT, mistakes)
     assert mistakes == []

@@ -387,7 +387,7 @@ def test_packed_delivery_is_the_same_unpacked(method):
         ("quarantine = true", "needs encryption_keys in [receiver]"),
         ('quarantine = { time = "90d" }', "expected 30 d at most"),
         ("quarantine = { cuont = 5 }", "no setting 'cuont'; did you mean 'count'?"),
-        ('quarantine = { size = "10 MB" }', "500kb, 10mb or 1gb"),
+        ('quarantine = { size = "10 MB" }', "500kB, 10MB or 1GB"),
         ('quarantine = { reasons = ["bad_method"] }', "reasons"),
         ('quarantine = true\nredact = ["$.a"]', "what is in quarantine is whole; remove one of them"),
     ],

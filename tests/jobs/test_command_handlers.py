@@ -20,7 +20,7 @@ def module(monkeypatch):
 
 def registered(handler):
     registry = Registry()
-    commands.register(registry, {"payments": Command("payments", handler, {}, attempts=3)})
+    commands.register(registry, {"payments": Command(name="payments", handler=handler, auth={}, attempts=3)})
     return list(registry)
 
 

@@ -66,7 +66,7 @@ def _source(name: str) -> NewSource:
     except ValueError as error:
         raise ConfigError([f"{name} needs more than a secret: {error}; write its table by hand"]) from None
     source = NewSource(name, provider)
-    table = SourceTable(provider=provider.name, secrets=[f"env:{source.variable}?"])
+    table = SourceTable(provider=provider.name, secrets=(f"env:{source.variable}?",))
     SourceReader(name, table, {}, mistakes, need_secrets=False).read((), project.PUBLIC_URL)
     if mistakes:
         raise ConfigError(mistakes)

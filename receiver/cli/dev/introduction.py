@@ -86,7 +86,7 @@ def _source(running: Stack, source: Source) -> Iterator[str]:
 
 def _command(running: Stack, command: Command) -> Iterator[str]:
     yield f"{command.name:<12}  POST {running.url}/commands/{command.name}"
-    yield f"{_INDENT}command of {', '.join(command.tokens)}, done by {command.handler}"
+    yield f"{_INDENT}command of {', '.join(command.auth)}, done by {command.handler}"
 
 
 def _echo_all(lines: Iterator[str]) -> None:

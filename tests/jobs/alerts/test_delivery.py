@@ -51,7 +51,7 @@ def pager():
 @pytest.fixture
 def alerted(inbox, pager):
     """Stores a test alert for a worker that delivers to the pager."""
-    settings = Alerts(urls=(pager.url,), secret=SECRET, are_sent=True)
+    settings = Alerts(urls=(pager.url,), secret=SECRET)
     alert_delivery.register(inbox.registry, settings)
 
     def alert():
@@ -100,9 +100,9 @@ def test_alert_keeps_its_id_on_every_attempt(inbox, pager, alerted):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (Alerts(urls=("https://a.example",), secret="", are_sent=True), "secret"),
-        (Alerts(urls=("https://a.example",), secret="whsec_?", are_sent=True), "secret"),
-        (Alerts(urls=(), secret=SECRET, are_sent=True), "urls"),
+        (Alerts(urls=("https://a.example",), secret=""), "secret"),
+        (Alerts(urls=("https://a.example",), secret="whsec_?"), "secret"),
+        (Alerts(urls=("",), secret=SECRET), "urls"),
     ],
 )
 def test_worker_that_can_not_send_alerts_says_so_at_its_start(settings, complaint):
@@ -116,7 +116,7 @@ def test_alerts_have_a_handler_for_each_url():
     registry = Registry()
     urls = ("https://a.example/1", "https://a.example/2", "https://a.example/1")
 
-    alert_delivery.register(registry, Alerts(urls=urls, secret=SECRET, are_sent=True))
+    alert_delivery.register(registry, Alerts(urls=urls, secret=SECRET))
 
     assert len(registry.matching("hookonce", "hookonce", "alert.raised")) == 2
     assert max(handler.timeout for handler in registry) > timedelta(seconds=sum(alert_delivery.TIMEOUT))

@@ -1,5 +1,6 @@
 """docs/reference/configuration.md: every table and key of hookonce.toml, from the pydantic models."""
 
+import ast
 import inspect
 import json
 import re
@@ -7,14 +8,16 @@ import types
 from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.config import settings
+from hookonce.receiver.config.admin import Network
 from hookonce.receiver.config.alerts import Rate
+from hookonce.receiver.config.file_mistakes import model_in, settings_of
 from tests.support.reference.layout import code, head, table
 
 SELF_EVIDENT = re.compile(r"(What may stand in `\[\w+\]`\.)?")
@@ -48,29 +51,38 @@ def page():
 
 def undescribed():
     """Name the keys that have no description."""
-    return [f"{model.__name__}.{key}" for model, key, field in _keys(FILE) if not field.description]
+    return [f"{model.__name__}.{key}" for model in _models(FILE) for key, _, said in _keys(model) if not said]
 
 
 def _keys(model):
-    for key, field in model.model_fields.items():
-        inner = _model(field.annotation)
-        if inner:
-            yield from _keys(inner)
-        else:
-            yield model, key, field
+    """Each key of a table, its field, and the sentence below it in the model's source."""
+    body = ast.parse(inspect.getsource(model)).body[0].body
+    said = {
+        each.target.id: " ".join(ast.literal_eval(text.value).split())
+        for each, text in pairwise(body)
+        if isinstance(each, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+    for name, field in model.__pydantic_fields__.items():
+        yield field.alias or name, field, said.get(name, "")
+
+
+def _models(model):
+    for field in settings_of(model).values():
+        if inner := model_in(field.annotation):
+            yield inner
+            yield from _models(inner)
 
 
 def _sections(model, prefix):
-    for key, field in model.model_fields.items():
-        inner = _model(field.annotation)
+    for key, field in settings_of(model).items():
+        inner = model_in(field.annotation)
         if inner is None:
             continue
         name = f"{prefix}{key}" + (
             ".NAME" if get_origin(field.annotation) is not None and _is_map(field) else ""
         )
-        rows = [_row(field.alias or key, field, name) for key, field in inner.model_fields.items()]
-        said = _said(inner)
-        yield f"\n## `[{name}]`\n{said}\n" + table(("key", "type", "default", "means"), rows)
+        rows = [_row(*each, name) for each in _keys(inner)]
+        yield f"\n## `[{name}]`\n{_said(inner)}\n" + table(("key", "type", "default", "means"), rows)
         yield from _sections(inner, f"{name}.")
 
 
@@ -84,20 +96,10 @@ def _is_map(field):
     return isinstance(field.annotation, types.GenericAlias) and get_origin(field.annotation) is dict
 
 
-def _model(annotation):
-    """The model that a key's value is, alone, or several by name, or None if it is a plain value."""
-    candidates = [annotation, *get_args(annotation)]
-    return next((each for each in candidates if inspect.isclass(each) and _is_model(each)), None)
-
-
-def _is_model(each):
-    return not isinstance(each, types.GenericAlias) and issubclass(each, BaseModel)
-
-
-def _row(key, field, table_name):
-    if _model(field.annotation):
+def _row(key, field, said, table_name):
+    if model_in(field.annotation):
         return code(key), "`true`, `false` or a table", "`false`", f"see `[{table_name}.{key}]`"
-    return code(key), _type(field.annotation, field.metadata), code(_default(field)), field.description or ""
+    return code(key), _type(field.annotation, field.metadata), code(_default(field)), said
 
 
 def _type(annotation, metadata=()):
@@ -108,8 +110,8 @@ def _type(annotation, metadata=()):
         return " or ".join(code(json.dumps(each)) for each in get_args(annotation))
     if get_origin(annotation) in {Union, types.UnionType}:
         return " or ".join(_type(each) for each in get_args(annotation) if each is not type(None))
-    if get_origin(annotation) is list:
-        inner = get_args(annotation)[0]
+    if get_origin(annotation) is tuple:
+        inner = str if get_args(annotation)[0] is Network else get_args(annotation)[0]
         return f"list of {_type(inner)}" + ("" if get_origin(inner) is Literal else "s")
     if get_origin(annotation) is dict:
         return "table"
