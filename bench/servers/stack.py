@@ -47,7 +47,7 @@ EMPTY_OF_EVENTS = (
     "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, effects"
 )
 _EMPTY = (
-    f"{EMPTY_OF_EVENTS}, hookonce.rejected, hookonce.rejections, hookonce.event_counts, hookonce.slice_counts"
+    f"{EMPTY_OF_EVENTS}, hookonce.rejected, hookonce.rejections, hookonce.event_counts, hookonce.lost_slices"
 )
 
 _UNCOMPILED = "PYTHONDONTWRITEBYTECODE"

@@ -16,7 +16,7 @@ from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, batch_figures, event_accounts, totals, worker_slots
+from hookonce.receiver.ledger.stats import backlog, batch_figures, event_counts, totals, worker_slots
 from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.privacy.withheld import brief
@@ -88,6 +88,7 @@ class StatusCount(ResponseModel):
     source: Ours
     status: Ours
     count: int
+    is_exact: bool = Field(description="false: estimated, since there are too many to count at each look")
 
 
 class RejectionCount(ResponseModel):
@@ -153,16 +154,19 @@ def get_stats(desk: Desk) -> Stats:
 
 def _numbers(desk: Desk) -> dict[str, Any]:
     connection = desk.connection
-    events = totals.events_by_status(connection)
-    gone = event_accounts.gone(connection).values()
+    events = totals.event_sums(connection)
+    gone = event_counts.gone(connection).values()
     by_status = Counter[str]()
-    for _, status, n in events:
-        by_status[status] += n
+    for each in events:
+        by_status[each.status] += each.number
     account = {**by_status, "pruned": sum(g.pruned for g in gone)}
     replayed = sum(g.replayed.total() for g in gone)
     return {
         "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
-        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
+        "events": [
+            {"source": each.source, "status": each.status, "count": each.number, "is_exact": each.is_exact}
+            for each in events
+        ],
         "dead": by_status[EventStatus.DEAD],
         "held": by_status[EventStatus.HELD],
         "oldest_due_seconds": round(backlog.oldest_due(connection), 1),

@@ -27,7 +27,6 @@ from hookonce.receiver.ledger.database.statements import fetched
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.rows import Column, InBodies, InEvents, types, values
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
-from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
 Key = tuple[str, str]
@@ -162,9 +161,6 @@ _NOT_TAKEN = f""", ended AS (
     INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
     SELECT id, '', 1, 0, coalesce(unreadable, unwanted)
     FROM stored JOIN incoming USING (source, event_id) WHERE NOT {_IS_TAKEN}
-), declined AS (
-    SELECT source FROM stored JOIN incoming USING (source, event_id) WHERE unreadable IS NULL AND unwanted IS NOT NULL
-), counted AS ({event_counts.newly_ignored("declined")}
 )"""  # noqa: S608  constants
 _MARKED = {
     "%r": "least(",

@@ -24,7 +24,7 @@ from hookonce.receiver.ledger.stats import (
     backlog,
     batch_figures,
     counters,
-    event_accounts,
+    event_counts,
     run_durations,
     source_activity,
     totals,
@@ -207,9 +207,9 @@ def _counters(
 
 def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
     """Yield what `hookonce_events` adds up to: accepted is the events in each status, and those pruned."""
-    gone = event_accounts.gone(connection)
-    accepted = event_accounts.accepted(connection, gone)
-    of_sources = dict.fromkeys([*sources, *accepted, *gone], event_accounts.Gone()) | gone
+    gone = event_counts.gone(connection)
+    accepted = event_counts.accepted(connection, gone)
+    of_sources = dict.fromkeys([*sources, *accepted, *gone], event_counts.Gone()) | gone
     yield _counter(
         "hookonce_events_accepted",
         "Events taken in: those in each status, and pruned ones",

@@ -9,7 +9,7 @@ import pytest
 
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats import totals, worker_slots
 from tests.support import desk
 from tests.support.waiting import until
 
@@ -35,6 +35,19 @@ def test_nothing_is_said_where_nothing_is_held_up(stats, word):
 
     assert lines == []
     assert not document["workers"]
+
+
+def test_number_that_is_estimated_is_marked_and_is_not_exact(hookonce, inbox, ledger):  # noqa: ARG001
+    ledger.execute(
+        "INSERT INTO hookonce.queue (event, received_at, source, type, due_at) "
+        "SELECT n, now(), 'stripe', 'a', now() FROM generate_series(1, %s) AS n",
+        [2 * totals.MAX_COUNTED],
+    )
+
+    printed, document = hookonce("stats"), hookonce("stats", "--json")
+
+    assert re.match(r"stripe +received +~\d+$", printed.lines[1])
+    assert [each["is_exact"] for each in document.documents[0]["events"]] == [False]
 
 
 def test_slots_in_use_and_lost_are_said_of_each_worker(stats, ledger):

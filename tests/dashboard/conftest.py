@@ -75,12 +75,6 @@ class Inbox:
     def end(self, events, status):
         """Have events end done or ignored, as if a worker had been there."""
         end_events(self.connection, status, events)
-        if status == "ignored":
-            self.connection.execute(
-                "INSERT INTO hookonce.event_counts (source, what, count) SELECT source, 'ignored', count(*) "
-                "FROM hookonce.events WHERE id = ANY(%s) GROUP BY source",
-                [list(events)],
-            )
 
     def rows(self, query, *values):
         return self.connection.execute(query, values or None).fetchall()

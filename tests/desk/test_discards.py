@@ -22,7 +22,7 @@ A, B = "shop.credit", "shop.mail"
 @pytest.fixture
 def desk(inbox):
     inbox.connection.execute(
-        "TRUNCATE hookonce.events, hookonce.queue, hookonce.runs, hookonce.audit, hookonce.slice_counts, "
+        "TRUNCATE hookonce.events, hookonce.queue, hookonce.runs, hookonce.audit, hookonce.lost_slices, "
         "hookonce.event_counts, hookonce.activity, hookonce.issues CASCADE"
     )
     return Desk(load_settings(), inbox.connection, "ann")

@@ -6,7 +6,8 @@ import pytest
 from hookonce.receiver.ledger import redeliveries, rejected
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay.events import replay
-from hookonce.receiver.ledger.stats import activity, source_activity
+from hookonce.receiver.ledger.runs import ignored
+from hookonce.receiver.ledger.stats import activity, event_counts, source_activity
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 
@@ -64,6 +65,7 @@ def test_activity_counts_what_came_and_ended(connection):
     deliver(connection, "x", source="github")
     finish(connection, "a")
     finish(connection, "b", "dead")
+    finish(connection, "c", "ignored", handler="")
 
     fill(connection)
 
@@ -72,6 +74,7 @@ def test_activity_counts_what_came_and_ended(connection):
         ("stripe", "accepted", 3),
         ("stripe", "dead", 1),
         ("stripe", "done", 1),
+        ("stripe", "ignored", 1),
     ]
 
 
@@ -108,10 +111,11 @@ def test_activity_counts_an_unreadable_element_as_dead(connection):
 
 
 @pytest.mark.parametrize("is_counted_before", [False, True])
-def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_before):
+@pytest.mark.parametrize(("status", "handler"), [("dead", "h"), ("ignored", "")])
+def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_before, status, handler):
     deliver(connection, "a", "b")
-    finish(connection, "a", "dead")
-    finish(connection, "b", "dead", minutes_ago=3)
+    finish(connection, "a", status, handler=handler)
+    finish(connection, "b", status, handler=handler, minutes_ago=3)
     if is_counted_before:
         fill(connection)
 
@@ -119,8 +123,19 @@ def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_b
     fill(connection)
 
     assert len(replayed) == 2
-    assert ("stripe", "dead", 2) in counted(connection)
-    assert ("stripe", "dead", 2) in counted(connection, minutes=0)
+    assert ("stripe", status, 2) in counted(connection)
+    assert ("stripe", status, 2) in counted(connection, minutes=0)
+
+
+def test_activity_counts_an_ignored_event_that_a_worker_took_up_since(connection):
+    deliver(connection, "a")
+    finish(connection, "a", "ignored", handler="")
+
+    ignored.requeue(connection, lambda *_: [None], HOUR)
+    fill(connection)
+
+    assert ("stripe", "ignored", 1) in counted(connection)
+    assert event_counts.gone(connection) == {}
 
 
 def test_rates_show_an_end_that_a_replay_took_away(connection):

@@ -9,7 +9,7 @@ import pytest
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import lost_events
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
-from hookonce.receiver.ledger.stats import event_counts, totals
+from hookonce.receiver.ledger.stats import totals
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events, lose_events
@@ -38,7 +38,7 @@ def ids(connection):
 def again(connection):
     """Let the sweeps have another turn."""
     connection.execute(
-        "UPDATE hookonce.slice_counts SET first_at = now() - interval '1 hour' WHERE what = 'looked_for_lost'"
+        "UPDATE hookonce.lost_slices SET first_at = now() - interval '1 hour' WHERE what = 'looked_for_lost'"
     )
 
 
@@ -60,9 +60,9 @@ def test_sweeps_take_turns_to_look(connection, database_url):
 
 
 def test_sweep_looks_through_all_slices_newest_first(connection, monkeypatch):
+    reword(monkeypatch, lost_events, (str(lost_events.SLICE), "2"))
     monkeypatch.setattr(lost_events, "SLICE", 2)
     monkeypatch.setattr(lost_events, "TURN_LENGTH", timedelta(microseconds=1))
-    reword(monkeypatch, lost_events, (str(event_counts.SLICE), "2"))
     numbers = sorted(row.id for row in store(connection, [new_event(each) for each in "abcdefg"]).values())
     lose_events(connection, [numbers[0], numbers[-1]])
 
@@ -84,12 +84,12 @@ def test_sweeps_rest_a_hundred_times_as_long_as_a_turn_took(connection, monkeypa
 
     def turn_after(seconds):
         connection.execute(
-            "UPDATE hookonce.slice_counts SET first_at = now() - %s WHERE what = 'looked_for_lost'",
+            "UPDATE hookonce.lost_slices SET first_at = now() - %s WHERE what = 'looked_for_lost'",
             [seconds * SECOND],
         )
-        before = connection.execute("SELECT first_at FROM hookonce.slice_counts").fetchall()
+        before = connection.execute("SELECT first_at FROM hookonce.lost_slices").fetchall()
         lost_events.look(connection)
-        return connection.execute("SELECT first_at FROM hookonce.slice_counts").fetchall() != before
+        return connection.execute("SELECT first_at FROM hookonce.lost_slices").fetchall() != before
 
     assert (turn_after(49), turn_after(51)) == (False, True)
 

@@ -68,8 +68,8 @@ ANALYZE
 TABLES = (
     "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'hookonce'::regnamespace AND relkind = 'r'"
 )
-READS_THE_QUEUE = (partitions._IS_NEEDED, event_counts.open_events("true"))  # noqa: SLF001
-"""What is made to read a whole queue: before a day of bodies is dropped, and to count one of `MAX_QUEUE` at most."""
+READS_THE_QUEUE = (partitions._IS_NEEDED,)  # noqa: SLF001
+"""What is made to read a whole queue: before a day of bodies is dropped."""
 
 
 class Recorded(psycopg.Cursor):

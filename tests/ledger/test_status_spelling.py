@@ -30,7 +30,7 @@ OTHERS = {
     "receiver/dashboard/overview.py": {"waiting"},
     "receiver/dev/embedded/__init__.py": {"running"},
     "receiver/dev/log_lines.py": {"ignored"},
-    "receiver/ledger/replay/events.py": {"received", "running"},
+    "receiver/ledger/replay/events.py": {"running"},
     "receiver/ledger/runs/claims.py": {"ignored", "lost"},
     "receiver/ledger/steps.py": {"done", "running"},
     "receiver/monitoring/ledger_metrics.py": {"dead", "lost"},

@@ -154,7 +154,7 @@ EFFECT = text("INSERT INTO effects VALUES (:event, :handler)")
 TABLES = (
     "hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, "
     "hookonce.failures, hookonce.conflicts, hookonce.audit, hookonce.pauses, hookonce.event_counts, "
-    "hookonce.slice_counts, effects, moves, noted"
+    "hookonce.lost_slices, effects, moves, noted"
 )
 
 

@@ -31,7 +31,10 @@ def stats(*, as_json: bool, recount: bool) -> None:
         return
     show(
         ("source", "status", "events"),
-        [tuple(row.values()) for row in numbers["events"]],
+        [
+            (row["source"], row["status"], f"{'' if row['is_exact'] else '~'}{row['count']}")
+            for row in numbers["events"]
+        ],
         empty="no event yet; `hookonce trigger SOURCE` sends one",
     )
     if numbers["rejected"]:

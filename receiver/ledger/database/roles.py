@@ -81,8 +81,8 @@ RIGHTS: Mapping[str, Rights] = {
     "bulk_steps": Rights("r", "rawd", "raw"),
     # Sums and watches
     "activity": Rights("raw", "rawd", "raw"),
-    "event_counts": Rights("ra", "rad", "rad"),
-    "slice_counts": Rights("ra", "rawd", "rad"),
+    "event_counts": Rights("r", "rad", "rad"),
+    "lost_slices": Rights("r", "rawd", "r"),
     "batch_counts": Rights("r", "raw", "r"),
     "alerts": Rights("r", "rawd", "raw"),
     "watching": Rights("r", "raw", "r"),

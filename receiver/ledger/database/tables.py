@@ -452,8 +452,8 @@ CREATE TABLE hookonce.event_counts (
     count bigint NOT NULL
 );
 
--- Events by slice of ids, source and status, as far as they are not done (`receiver.ledger.stats.event_counts`).
-CREATE TABLE hookonce.slice_counts (
+-- Slices of ids in which events are lost, and how far they are searched (`receiver.ledger.maintenance.lost_events`).
+CREATE TABLE hookonce.lost_slices (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     slice bigint NOT NULL,
     source text COLLATE "C" NOT NULL,

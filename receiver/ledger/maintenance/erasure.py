@@ -28,7 +28,6 @@ from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.results import opened_log
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.stats import event_counts
 
 ERASE_BATCH = 200
 """Events erased in one transaction."""
@@ -58,7 +57,6 @@ DISCARD = f"""
 WITH buried AS (
     UPDATE hookonce.runs SET status = '{RunStatus.DISCARDED}', issue = NULL
     WHERE {OF_HANDLER} AND status = '{RunStatus.DEAD}' AND is_last RETURNING event, handler
-), changed AS ({event_counts.changed("buried", "event")}
 )
 SELECT event, handler FROM buried ORDER BY event, handler
 """  # noqa: S608  constants

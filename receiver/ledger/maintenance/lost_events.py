@@ -18,10 +18,11 @@ import psycopg
 
 from hookonce.receiver.ledger.maintenance import unclaimed_runs
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats.event_counts import SLICE
 
 log = logging.getLogger(__name__)
 
+SLICE = 5_000
+"""Ids that are looked through together."""
 TURN_INTERVAL = timedelta(seconds=2)
 """How often the sweeps, together, go on."""
 TURN_LENGTH = timedelta(milliseconds=25)
@@ -61,25 +62,25 @@ _NEXT = (
 # The row is the lock, says where to go on, and in `count` for how many ms the sweeps rest after a turn: a sweep that
 # finds it held, or moved lately, has no turn.
 _BEGIN = """
-INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+INSERT INTO hookonce.lost_slices (slice, source, what, count, first_at)
 SELECT -1, '', 'looked_for_lost', 0, '-infinity'
-WHERE NOT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'looked_for_lost')
+WHERE NOT EXISTS (SELECT FROM hookonce.lost_slices WHERE what = 'looked_for_lost')
 """
 _TURN = """
-SELECT slice FROM hookonce.slice_counts
+SELECT slice FROM hookonce.lost_slices
 WHERE what = 'looked_for_lost' AND (first_at < now() - greatest(%s, count * interval '1 ms') OR first_at > now())
 LIMIT 1 FOR UPDATE SKIP LOCKED
 """
 _MOVE = """
-UPDATE hookonce.slice_counts SET slice = %s, first_at = clock_timestamp(), count = %s WHERE what = 'looked_for_lost'
+UPDATE hookonce.lost_slices SET slice = %s, first_at = clock_timestamp(), count = %s WHERE what = 'looked_for_lost'
 """
-_FORGET = "DELETE FROM hookonce.slice_counts WHERE slice = %s AND what = %s"
+_FORGET = "DELETE FROM hookonce.lost_slices WHERE slice = %s AND what = %s"
 _KEEP = """
-INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+INSERT INTO hookonce.lost_slices (slice, source, what, count, first_at)
 SELECT %(slice)s, source, %(what)s, count(*), min(received_at) FROM hookonce.events WHERE id = ANY(%(ids)s)
 GROUP BY source
 """
-_KNOWN = "SELECT DISTINCT slice FROM hookonce.slice_counts WHERE what = %s ORDER BY slice DESC"
+_KNOWN = "SELECT DISTINCT slice FROM hookonce.lost_slices WHERE what = %s ORDER BY slice DESC"
 
 
 def look(connection: psycopg.Connection) -> int:

@@ -26,7 +26,7 @@ from hookonce.receiver.ledger.maintenance import partitions, steady_clock
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import event_accounts, event_counts
+from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
@@ -71,8 +71,7 @@ WITH gone AS (
     INSERT INTO hookonce.event_counts (source, what, count)
     SELECT source, 'events', -count(*) FROM gone
     WHERE id <= (SELECT sum(count) FROM hookonce.event_counts WHERE what = 'until') GROUP BY source
-), changed AS ({event_counts.changed("gone", "id")}
-), noted AS ({event_accounts.noting_pruned("gone")}
+), noted AS ({event_counts.noting_pruned("gone")}
 )
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module

@@ -14,7 +14,6 @@ from hookonce.receiver.ledger.maintenance.erasure import DISCARD, OF_HANDLER
 from hookonce.receiver.ledger.replay.events import lock
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.stats import event_counts
 
 _RUNNING = (
     f"SELECT DISTINCT event FROM hookonce.queue WHERE {OF_HANDLER} AND token IS NOT NULL ORDER BY event"  # noqa: S608
@@ -26,7 +25,6 @@ WITH gone AS (
 ), ended AS (
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
     SELECT event, handler, cycle, '{RunStatus.DISCARDED}', attempts, now() FROM gone
-), changed AS ({event_counts.changed("gone", "event")}
 )
 SELECT event, handler FROM gone ORDER BY event, handler
 """  # noqa: S608  constants

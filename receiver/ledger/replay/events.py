@@ -29,7 +29,7 @@ from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.replay import rereading
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
-from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
+from hookonce.receiver.ledger.stats import activity
 from hookonce.receiver.ledger.store import Key
 
 REPLAY_BATCH = 200
@@ -171,37 +171,28 @@ RETURNING q.event, q.n
 """
 
 # A cycle that has ended is the last no more, and the next one is in the queue.
-_REOPEN = f"""
+_REOPEN = """
 WITH ended AS (
     UPDATE hookonce.runs r SET is_last = false FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
     WHERE r.event = t.event AND r.handler = t.handler AND r.is_last
     RETURNING r.event, r.handler, r.cycle
-), changed AS ({event_counts.changed("ended", "event")}
 )
 INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, cycle, due_at)
 SELECT e.id, coalesce((SELECT max(q.n) + 1 FROM hookonce.queue q WHERE q.event = e.id), 0)
              + row_number() OVER (PARTITION BY e.id ORDER BY ended.handler) - 1,
        e.received_at, e.source, e.type, ended.handler, ended.cycle + 1, now()
 FROM ended JOIN hookonce.events e ON e.id = ended.event
-"""  # noqa: S608  constants
+"""
 
 # Nobody took it, or there is nothing but that it came: as if it had come just now.
-_RECEIVE = f"""
+_RECEIVE = """
 WITH ignored AS (
-    DELETE FROM hookonce.runs WHERE event = ANY(%(events)s) AND handler = '' RETURNING event, cycle, status
-), received AS (
-    INSERT INTO hookonce.queue (event, received_at, source, type, cycle, due_at)
-    SELECT e.id, e.received_at, e.source, e.type, coalesce(ignored.cycle, 1), now()
-    FROM hookonce.events e LEFT JOIN ignored ON ignored.event = e.id WHERE e.id = ANY(%(events)s)
-    RETURNING event
-), noted AS ({
-    event_accounts.noting_replays(
-        "(SELECT source, status FROM ignored JOIN hookonce.events e ON e.id = ignored.event) AS taken"
-    )
-}
+    DELETE FROM hookonce.runs WHERE event = ANY(%(events)s) AND handler = '' RETURNING event, cycle
 )
-{event_counts.changed("received", "event")}
-"""  # noqa: S608  constants
+INSERT INTO hookonce.queue (event, received_at, source, type, cycle, due_at)
+SELECT e.id, e.received_at, e.source, e.type, coalesce(ignored.cycle, 1), now()
+FROM hookonce.events e LEFT JOIN ignored ON ignored.event = e.id WHERE e.id = ANY(%(events)s)
+"""
 
 _HASTEN = """
 UPDATE hookonce.queue SET due_at = least(due_at, now()), waits = CASE WHEN handler IS NOT NULL THEN waits END
@@ -371,9 +362,9 @@ def _reopen(
         if run.n is None and run.handler in outcome.handlers
     ]
     reopened = [event for event, _ in ended]
-    activity.keep_ends(connection, reopened)
-    connection.execute(_REOPEN, [reopened, [handler for _, handler in ended]])
     untaken = [event for event in outcomes if all(run.n is None and not run.handler for run in runs[event])]
+    activity.keep_ends(connection, [*reopened, *untaken])
+    connection.execute(_REOPEN, [reopened, [handler for _, handler in ended]])
     connection.execute(_RECEIVE, {"events": untaken})
 
 

@@ -15,7 +15,7 @@ from psycopg.types.json import Json
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.states import RunStatus, one_of
-from hookonce.receiver.ledger.stats import activity, event_counts
+from hookonce.receiver.ledger.stats import activity
 from hookonce.receiver.ledger.store import Key
 
 _STORED: Final = """
@@ -34,7 +34,6 @@ WITH buried AS (
     UPDATE hookonce.runs SET is_last = false
     WHERE event = %(event)s AND handler = '' AND {one_of("status", (RunStatus.DEAD, RunStatus.DISCARDED))} AND is_last
     RETURNING event, cycle
-), changed AS ({event_counts.changed("buried", "event")}
 )
 INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at, result)
 SELECT event, '', cycle + 1, '{RunStatus.DONE}', 0, now(), %(result)s FROM buried

@@ -24,7 +24,6 @@ from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decide, Decisi
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.states import EventStatus, Waits
-from hookonce.receiver.ledger.stats import event_counts
 
 log = logging.getLogger(__name__)
 
@@ -106,12 +105,10 @@ FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, schedule) 
 """
 _IGNORE = f"""
 WITH given_up AS (
-    DELETE FROM hookonce.queue WHERE event = ANY(%s) AND n = 0 RETURNING event, source, cycle
-), ended AS (
-    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
-    SELECT event, '', cycle, '{EventStatus.IGNORED}', 0, now() FROM given_up
+    DELETE FROM hookonce.queue WHERE event = ANY(%s) AND n = 0 RETURNING event, cycle
 )
-{event_counts.newly_ignored("given_up")}
+INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+SELECT event, '', cycle, '{EventStatus.IGNORED}', 0, now() FROM given_up
 """  # noqa: S608  constants
 SUSPECT_PAUSE = timedelta(seconds=5)
 """How long a suspect waits whose limit is full; others wait for a place, but it must stay what it is."""

@@ -10,7 +10,7 @@ import psycopg
 
 from hookonce.receiver.ledger.id_at_time import first_since
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.stats import activity
 
 # An event that its source does not accept says so, and stays ignored.
 _IS_UNTAKEN = f"""r.status = '{EventStatus.IGNORED}' AND r.is_last
@@ -19,20 +19,20 @@ _KINDS = f"""
 SELECT DISTINCT e.source, e.provider, e.type FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
 WHERE {_IS_UNTAKEN} AND r.event >= %s
 """  # noqa: S608  constants
+_LOCK = f"""
+SELECT e.id FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type) USING (source, provider, type)
+WHERE {_IS_UNTAKEN} AND r.event >= %s
+ORDER BY e.id FOR UPDATE OF e
+"""  # noqa: S608  constants
 _REQUEUE = f"""
-WITH asked AS MATERIALIZED (
-    SELECT e.id, e.source, e.type, e.received_at FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
-    JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type) USING (source, provider, type)
-    WHERE {_IS_UNTAKEN} AND r.event >= %s
-    ORDER BY e.id FOR UPDATE OF e
-), woken AS (
-    DELETE FROM hookonce.runs r USING asked
-    WHERE r.event = asked.id AND r.handler = '' AND r.status = '{EventStatus.IGNORED}' AND r.is_last
-    RETURNING r.event, asked.source, asked.type, asked.received_at, r.cycle
+WITH woken AS (
+    DELETE FROM hookonce.runs r USING hookonce.events e
+    WHERE e.id = ANY(%s) AND r.event = e.id AND r.handler = '' AND r.status = '{EventStatus.IGNORED}' AND r.is_last
+    RETURNING r.event, e.source, e.type, e.received_at, r.cycle
 ), queued AS (
     INSERT INTO hookonce.queue (event, received_at, source, type, cycle, due_at)
     SELECT event, received_at, source, type, cycle, now() FROM woken
-), counted AS ({event_counts.no_longer_ignored("woken")}
 )
 SELECT event FROM woken ORDER BY event
 """  # noqa: S608  constants
@@ -49,4 +49,6 @@ def requeue(
         if not kinds:
             return []
         columns = [list(column) for column in zip(*kinds, strict=True)]
-        return [event for (event,) in connection.execute(_REQUEUE, [*columns, first])]
+        asked = [event for (event,) in connection.execute(_LOCK, [*columns, first])]
+        activity.keep_ends(connection, asked, are_replayed=False)
+        return [event for (event,) in connection.execute(_REQUEUE, [asked])]

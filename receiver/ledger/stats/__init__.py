@@ -3,8 +3,8 @@
 - `activity`: what happened per minute and hour
 - `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests
 - `source_activity`: the same by source: when last, how much
-- `event_counts`, `totals`: events by source and status
-- `event_accounts`: what was accepted, pruned and replayed, so that the sums come to what came
+- `totals`: events by source and status
+- `event_counts`: what was accepted, pruned and replayed, so that the sums come to what came
 - `run_durations`: how long runs took
 - `issues`: failures by cause: when last, how many, and what a person has said of them
 - `worker_slots`: what workers are at

@@ -10,9 +10,9 @@ The clock is the database's, and may have been ahead for a while. Marks from tha
 with the minute that it is, and what was counted under a minute is never counted under it again.
 
 `what` is accepted, done, dead (events; a replayed event is done again), ignored, duplicate or `rejected.<reason>`.
-A minute may also hold `replayed.done` and `replayed.dead`: ends that a replay has taken away before that minute was
-counted, which `fill` adds to the others. What else there is belongs to `counters`, `run_durations` and
-`event_accounts`, and is in no chart.
+A minute may also hold `replayed.<status>`: ends that a replay has taken away before that minute was counted, which
+`fill` adds to the others. What else there is belongs to `counters`, `run_durations` and
+`event_counts`, and is in no chart.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, one_of
-from hookonce.receiver.ledger.stats import event_accounts, run_durations
+from hookonce.receiver.ledger.stats import event_counts, run_durations
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -43,8 +43,8 @@ MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 
 STATUS_OF_ENDED = f"""
 CASE WHEN bool_or({one_of("r.status", (RunStatus.DEAD, RunStatus.DISCARDED))}) THEN '{EventStatus.DEAD}'
-     WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' END"""
-"""The status of an event without open runs, by the last outcomes `r` of its runs; NULL of one that nobody took.
+     WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' ELSE '{EventStatus.IGNORED}' END"""
+"""The status of an event without open runs, by the last outcomes `r` of its runs.
 
 One that was discarded had died: it stays counted as dead.
 """
@@ -117,8 +117,7 @@ WITH new AS MATERIALIZED (
          CROSS JOIN LATERAL (
              SELECT max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
              FROM hookonce.runs r WHERE r.event = f.event AND r.is_last) AS last
-    WHERE last.at < %(end)s AND last.status IS NOT NULL
-          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event OFFSET 0)
+    WHERE last.at < %(end)s AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event OFFSET 0)
 ), counted AS (
     SELECT at, source, 'accepted' AS what, count(*) FROM new GROUP BY at, source
     UNION ALL
@@ -184,10 +183,9 @@ _KEEP_ENDS = f"""
 WITH ended AS MATERIALIZED (
     SELECT e.source, max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
     FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id AND r.is_last
-    WHERE e.id = ANY(%(events)s) AND r.handler <> ''
-          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
+    WHERE e.id = ANY(%(events)s) AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
     GROUP BY e.id
-), noted AS ({event_accounts.noting_replays("ended")}
+), noted AS ({event_counts.noting_replays("(SELECT * FROM ended WHERE %(are_replayed)s) AS replayed")}
 )
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*) FROM ended
@@ -214,10 +212,6 @@ GROUP BY bucket, source, kind
 _TOTALS = f"""
 SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 0 AND {_SUMMED} ORDER BY source, what
 """  # noqa: S608  the same
-
-NEWLY_IGNORED = "newly_ignored"
-"""What `event_counts` has under this name was ignored, and is handed on to the counts by its next turn."""
-_NEWLY_IGNORED = f"SELECT source, count FROM hookonce.event_counts WHERE what = '{NEWLY_IGNORED}'"  # noqa: S608  a constant
 
 
 def fill(connection: psycopg.Connection) -> int:
@@ -263,13 +257,13 @@ def add(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -
     connection.execute(_ADD, {**columns, "counts": [counts[k] for k in labels]})
 
 
-def keep_ends(connection: psycopg.Connection, events: Sequence[int]) -> None:
+def keep_ends(connection: psycopg.Connection, events: Sequence[int], *, are_replayed: bool = True) -> None:
     """Keep the ends of events that are about to be opened again, so that they are counted all the same.
 
     To be called in the transaction that opens them, before that, with the events locked: whoever counts sees either
     the end itself or what is kept of it, and never both.
     """
-    connection.execute(_KEEP_ENDS, {"events": list(events), "first": FIRST})
+    connection.execute(_KEEP_ENDS, {"events": list(events), "first": FIRST, "are_replayed": are_replayed})
 
 
 def rates(connection: psycopg.Connection, since: datetime, bucket: timedelta) -> list[Count]:
@@ -303,8 +297,6 @@ def totals_so_far(connection: psycopg.Connection, span: Mapping[str, Any]) -> Co
     sums = Counter({(each.source, each.what): each.number for each in totals(connection)})
     for _, source, what, number in connection.execute(_LIVE, span):
         sums[source, what] += number
-    for source, number in connection.execute(_NEWLY_IGNORED):
-        sums[source, EventStatus.IGNORED] += number
     return sums
 
 

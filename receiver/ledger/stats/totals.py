@@ -6,61 +6,80 @@ from typing import NamedTuple
 import psycopg
 
 from hookonce.receiver.config.commands import COMMAND
-from hookonce.receiver.ledger.states import EventStatus, one_of
-from hookonce.receiver.ledger.stats import event_counts
-from hookonce.receiver.ledger.stats.event_accounts import MAX_UNCOUNTED
-from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits, one_of
+from hookonce.receiver.ledger.stats.event_counts import PRESENT
 
-_ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
-_NEVER_SEEN = " UNION ".join(
-    _ALL_SLICES % f"status = '{status}'"
-    for status in (EventStatus.DEAD, EventStatus.DISCARDED, EventStatus.IGNORED)
+MAX_COUNTED = 50_000
+"""Rows that are counted one by one: of the queue, and of each outcome but `done`."""
+SAMPLE = 2_500
+"""Of more rows, as many of the oldest and of the newest stand for all; the number of all is taken from their size."""
+
+_QUEUE = "queue"
+_ROWS = {_QUEUE: ("hookonce.queue", "event, n")} | {
+    f"runs_{status}": (f"hookonce.runs WHERE status = '{status}' AND is_last", "event")
+    for status in (RunStatus.DEAD, RunStatus.DISCARDED, EventStatus.IGNORED)
+}
+"""By the table, or by the index that holds them, rows and their order."""
+_IS_LONG = ", ".join(
+    f"('{relation}', EXISTS (SELECT FROM {rows} ORDER BY {order} OFFSET {MAX_COUNTED} LIMIT 1))"
+    for relation, (rows, order) in _ROWS.items()
 )
 
 
-def _events(changed: str, opened: str) -> str:
-    """Return the query: sums as they are kept, but for slices that have `changed`; what is over is the rest."""
+def _looked_at(relation: str, columns: str) -> str:
+    rows, order = _ROWS[relation]
+    limit = f"LIMIT (SELECT rows FROM sizes WHERE relation = '{relation}')"  # noqa: S608  constants
+    return f"""(SELECT {columns} FROM {rows} ORDER BY {order} {limit})
+        UNION (SELECT {columns} FROM {rows} ORDER BY {order.replace(",", " DESC,")} DESC {limit})"""  # noqa: S608  constants
+
+
+# OFFSET 0: an index is asked about each, whatever the planner takes the sizes of the tables to be.
+def _ended(status: str, unless: str = "") -> str:
     return f"""
-WITH slices AS MATERIALIZED ({changed}
-), sums AS MATERIALIZED (
-    SELECT source, what, sum(count)::bigint AS n FROM hookonce.event_counts
-    WHERE what IN ('events', 'until') GROUP BY source, what
-), rows AS (
-    SELECT source, n FROM sums WHERE what = 'events'
+    SELECT event, '{status}' AS status, 'runs_{status}' AS relation
+    FROM ({_looked_at(f"runs_{status}", "event")}) AS r
+    WHERE NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0){unless}"""  # noqa: S608  constants
+
+
+_UNLESS_OTHERS = f"""
+          AND NOT EXISTS (SELECT FROM hookonce.runs o WHERE o.event = r.event AND o.is_last
+                              AND {one_of("o.status", (RunStatus.DEAD, RunStatus.DONE))} OFFSET 0)"""
+_SUMS = f"""
+WITH sizes AS MATERIALIZED (
+    SELECT relation, is_long, CASE WHEN is_long THEN {SAMPLE} ELSE {MAX_COUNTED} END AS rows,
+           CASE WHEN NOT is_long THEN 1
+                ELSE greatest({MAX_COUNTED}, reltuples / greatest(relpages, 1) * pg_relation_size(oid)
+                                             / current_setting('block_size')::float) / {2 * SAMPLE} END AS factor
+    FROM (VALUES {_IS_LONG}) AS t (relation, is_long)
+         JOIN pg_class ON oid = to_regclass('hookonce.' || relation)
+), found AS (
+    SELECT source, min(received_at) AS received_at, '{_QUEUE}' AS relation,
+           CASE WHEN bool_or(token IS NOT NULL) THEN '{EventStatus.RUNNING}'
+                WHEN bool_or(waits IS NOT DISTINCT FROM '{Waits.HELD}') THEN '{EventStatus.HELD}'
+                WHEN bool_and(handler IS NULL) THEN '{EventStatus.RECEIVED}'
+                ELSE '{EventStatus.WAITING}' END AS status
+    FROM ({_looked_at(_QUEUE, "event, n, source, received_at, token, waits, handler")}) AS open GROUP BY event, source
     UNION ALL
-    SELECT source, count(*) FROM (
-        SELECT source FROM hookonce.events WHERE id > coalesce((SELECT n FROM sums WHERE what = 'until'), 0)
-        ORDER BY id LIMIT %(fresh)s) AS fresh
-    GROUP BY source
-), present AS (
-    SELECT source, status, sum(n) AS n, min(first) AS first FROM (
-        {opened}
-        UNION ALL
-        SELECT source, what, count, first_at FROM hookonce.slice_counts
-        WHERE {event_counts.HAS_ENDED} AND slice NOT IN (SELECT slice FROM slices)
-        UNION ALL
-        SELECT source, status, number, first FROM ({ENDED}) AS ended
-        UNION ALL
-        SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE what = '{EventStatus.LOST}'
-    ) AS parts (source, status, n, first) GROUP BY source, status
-), over AS (
-    SELECT source, '{EventStatus.DONE}', sum(n), NULL::timestamptz
-    FROM (SELECT source, n FROM rows UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
+    SELECT e.source, e.received_at, r.relation, r.status
+    FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(RunStatus.DISCARDED, _UNLESS_OTHERS)}
+          UNION ALL {_ended(EventStatus.IGNORED)}) AS r
+         CROSS JOIN LATERAL (SELECT source, received_at FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
+), present AS MATERIALIZED (
+    SELECT source, status, round(count(*) * min(factor))::bigint AS n, min(received_at) AS first,
+           NOT bool_or(is_long) AS is_exact
+    FROM found JOIN sizes USING (relation) GROUP BY source, status
+    UNION ALL
+    SELECT source, '{EventStatus.LOST}', sum(count)::bigint, min(first_at), true FROM hookonce.lost_slices
+    WHERE what = '{EventStatus.LOST}' GROUP BY source
+), done AS (
+    SELECT source, '{EventStatus.DONE}', sum(n)::bigint, NULL::timestamptz, (SELECT NOT bool_or(is_long) FROM sizes)
+    FROM (SELECT source, n FROM ({PRESENT}) AS every UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
 )
-SELECT source, status, n::bigint,
+SELECT source, status, n,
        CASE WHEN NOT {one_of("status", (EventStatus.DISCARDED, EventStatus.IGNORED))}
-            THEN extract(epoch FROM now() - first)::float END
-FROM (SELECT * FROM present UNION ALL SELECT * FROM over) AS counted (source, status, n, first)
+            THEN extract(epoch FROM now() - first)::float END, is_exact
+FROM (TABLE present UNION ALL TABLE done) AS counted (source, status, n, first, is_exact)
 WHERE n > 0 ORDER BY source, status
-"""  # noqa: S608  constants
-
-
-_OPEN = f"SELECT source, status, number, first FROM ({event_counts.open_events('true')}) AS open"  # noqa: S608  constants
-_OPEN_KEPT = f"""
-SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE {event_counts.IS_OPEN} AND slice < %(newest)s
-UNION ALL
-SELECT source, status, number, first
-FROM ({event_counts.open_events(f"event >= %(newest)s::bigint * {event_counts.SLICE}")}) AS open
 """  # noqa: S608  constants
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
@@ -78,6 +97,7 @@ class EventSum(NamedTuple):
     status: str
     number: int
     oldest: float | None
+    is_exact: bool
 
 
 def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
@@ -86,19 +106,12 @@ def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int
 
 
 def event_sums(connection: psycopg.Connection) -> list[EventSum]:
-    """Count the ledger's events by source and status, from sums that are kept and what has changed since.
+    """Count the ledger's events by source and status: open and failed ones by their rows, `done` is what is left.
 
-    Exact while a sweep runs: `done` is what is left of all rows. Without a sweep no more than `MAX_UNCOUNTED` new ones
-    are seen. Of a queue of more than `event_counts.MAX_QUEUE` rows the sweep counts the open ones, a few slices at each
-    of its turns, so that those are some minutes old. Rows that were changed by hand are counted as done, or not at all,
-    until `event_counts.recount`.
+    Numbers are estimated where there are more than `MAX_COUNTED` rows; `done` is exact where all others are. Rows that
+    were changed by hand are counted as done, or not at all, until `event_counts.recount`.
     """
-    seen = event_counts.seen_until(connection)
-    newest = event_counts.newest_open(connection)
-    query = _events(CHANGED if seen else _NEVER_SEEN, _OPEN if newest is None else _OPEN_KEPT)
-    wanted = {"fresh": MAX_UNCOUNTED, "seen": seen, "newest": newest}
-    rows = connection.execute(query.encode(), wanted, prepare=False)
-    return [EventSum(*row) for row in rows]
+    return [EventSum(*row) for row in connection.execute(_SUMS.encode(), prepare=False)]
 
 
 def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
