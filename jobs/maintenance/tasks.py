@@ -18,7 +18,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import lost_events, partitions, steady_clock
-from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
+from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.runs import limit_gate, parking
 from hookonce.receiver.ledger.runs.clock import SetBack
 from hookonce.receiver.ledger.runs.due_cursor import Paced
@@ -49,8 +49,8 @@ class MaintenanceTasks:
             ("what is not paused any more stays parked", parking.unpark_left),
             ("limits of long ago are kept", _at_most_every(limit_gate.forget)),
             ("issues of long ago are kept", _at_most_every(issues.forget)),
-            ("bulk replays must wait", partial(bulk_steps.advance, reread=Rereader(settings))),
-            ("bulk replays are not looked after", bulk_progress.look),
+            ("bulk replays must wait", partial(bulk.advance, reread=Rereader(settings))),
+            ("bulk replays are not looked after", bulk.look),
             ("activity was not counted", activity.fill),
             ("trouble was not looked for", AlertWatcher(settings, client).evaluate),
             ("events were not counted", self._count),

@@ -21,10 +21,6 @@ from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
 )
 from hookonce.receiver.ledger.replay import (
-    bulk_progress,
-    bulk_steps,
-)
-from hookonce.receiver.ledger.replay import (
     events as event_replays,
 )
 from hookonce.receiver.ledger.replay.bulk import Bulk
@@ -153,7 +149,7 @@ class BulkReplay(ResponseModel):
             name: value for name, value in asdict(bulk).items() if name in cls.model_fields
         }
         known["filter"] = content.filter_of(desk, bulk.filter)
-        progress = bulk_progress.progress(desk.connection, bulk.id)
+        progress = bulk_replays.progress(desk.connection, bulk.id)
         return cls(**known, **asdict(progress), state=_state(bulk))
 
 
@@ -262,7 +258,7 @@ def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
 @action(scope=Scope.READ)
 def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Show how far a bulk replay is."""
-    bulk_progress.look(desk.connection, which.bulk)
+    bulk_replays.look(desk.connection, which.bulk)
     return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
@@ -274,11 +270,10 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
     """
     number = _bulk(desk, which.bulk).id
     with _rereader(desk) as reread:
-        bulk, outcomes = bulk_steps.step(
-            desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread
-        )
+        outcomes = bulk_replays.step(desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread)
+    outcomes = outcomes or []
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return BulkStep(bulk=BulkReplay.of(desk, bulk), outcomes=outcomes)
+    return BulkStep(bulk=BulkReplay.of(desk, _bulk(desk, number)), outcomes=outcomes)
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")

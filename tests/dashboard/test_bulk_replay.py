@@ -5,7 +5,7 @@ import pytest
 from hookonce.jobs.handlers import Handler, Registry, timedelta
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.desk.dead_letters import pattern_of
-from hookonce.receiver.ledger.replay import bulk, bulk_steps
+from hookonce.receiver.ledger.replay import bulk
 from tests.dashboard.test_events import shown
 
 
@@ -84,7 +84,7 @@ def test_bulk_replay_can_be_stopped_and_taken_up_again(inbox, browser):
     assert "Replaying" in page
     assert "hx-get" in page
     inbox.connection.execute("UPDATE hookonce.bulk_replays SET driven_at = now() - interval '2.5 seconds'")
-    bulk_steps.step(inbox.connection, 1)
+    bulk.step(inbox.connection, 1)
     assert inbox.rows("SELECT replayed FROM hookonce.bulk_replays") == [(2,)]
 
 

@@ -12,10 +12,6 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
 )
-from hookonce.receiver.ledger.replay import (
-    bulk_progress,
-    bulk_steps,
-)
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
@@ -39,6 +35,11 @@ def dead(connection):
     return ids[:-1]
 
 
+def stepped(connection, bulk, most):
+    bulk_replays.step(connection, bulk.id, most)
+    return bulk_replays.get(connection, bulk.id)
+
+
 def cycles(connection):
     return [row[0] for row in connection.execute("SELECT cycle FROM hookonce.run_states ORDER BY event")]
 
@@ -47,7 +48,7 @@ def test_bulk_replays_each_match_once_in_steps(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
     seen = []
     while bulk.ended_at is None:
-        bulk, _ = bulk_steps.step(connection, bulk.id, 2)
+        bulk = stepped(connection, bulk, 2)
         seen.append((bulk.replayed, bulk.last_event))
 
     assert seen == [(2, dead[1]), (4, dead[3]), (5, dead[4])]
@@ -60,7 +61,7 @@ def test_bulk_leaves_alone_what_died_after_it_began(connection, dead):
     late = store(connection, [new_event("evt_late")])
     end_events(connection, "dead", [row.id for row in late.values()])
 
-    bulk, _ = bulk_steps.step(connection, bulk.id, 100)
+    bulk = stepped(connection, bulk, 100)
 
     assert (bulk.replayed, bulk.last_event, bulk.is_complete) == (5, dead[-1], True)
 
@@ -68,7 +69,7 @@ def test_bulk_leaves_alone_what_died_after_it_began(connection, dead):
 def test_bulk_takes_the_oldest_so_many(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops", limit=2)
 
-    bulk, _ = bulk_steps.step(connection, bulk.id, 100)
+    bulk = stepped(connection, bulk, 100)
 
     assert (bulk.matched, bulk.replayed, bulk.last_event) == (2, 2, dead[1])
 
@@ -94,15 +95,16 @@ def test_bulk_keeps_its_filter(connection):
 
 def test_bulk_goes_on_where_it_was_stopped(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
-    bulk_steps.step(connection, bulk.id, 2)
+    bulk_replays.step(connection, bulk.id, 2)
 
     bulk_replays.stop(connection, bulk.id, "ops")
-    stopped, _ = bulk_steps.step(connection, bulk.id, 2)
+    stopped = stepped(connection, bulk, 2)
     assert (stopped.replayed, stopped.is_complete) == (2, False)
 
-    assert bulk_replays.go_on(connection, bulk.id, "ops")
-    assert bulk_steps.step(connection, bulk.id, 100)[0].replayed == 5
-    assert not bulk_replays.go_on(connection, bulk.id, "ops")
+    bulk_replays.go_on(connection, bulk.id, "ops")
+    assert stepped(connection, bulk, 100).replayed == 5
+    bulk_replays.go_on(connection, bulk.id, "ops")
+    assert bulk_replays.step(connection, bulk.id) is None
     assert max(cycles(connection)) == 2
     assert dead
 
@@ -127,7 +129,7 @@ def test_bulk_is_audited_when_it_begins_stops_and_goes_on(connection, dead):
 def test_bulk_writes_two_lines_of_audit_however_many_it_replays(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ann")
     while not bulk_replays.get(connection, bulk.id).ended_at:
-        bulk_steps.step(connection, bulk.id, 2)
+        bulk_replays.step(connection, bulk.id, 2)
 
     rows = connection.execute(
         "SELECT who, action, subject, detail FROM hookonce.audit ORDER BY id"
@@ -145,8 +147,8 @@ def test_bulk_that_runs_or_has_ended_is_left_as_it_is(connection):
     driven = bulk_replays.start(connection, DEAD, "ann", driver="a test")
     ended = bulk_replays.start(connection, Filter(status="held"), "ann")
 
-    assert not bulk_replays.go_on(connection, driven.id, "eve")
-    assert bulk_replays.stop(connection, ended.id, "bob")
+    bulk_replays.go_on(connection, driven.id, "eve")
+    bulk_replays.stop(connection, ended.id, "bob")
 
     assert bulk_replays.get(connection, ended.id) == ended
     assert connection.execute(
@@ -161,33 +163,33 @@ def test_bulk_loses_and_repeats_nothing_when_its_driver_is_killed(connection, da
     script = (
         "import os, signal, sys\n"
         "from hookonce.receiver.ledger.database import connections\n"
-        "from hookonce.receiver.ledger.replay import bulk_steps\n"
+        "from hookonce.receiver.ledger.replay import bulk\n"
         "connection = connections.connect(sys.argv[1])\n"
-        "bulk_steps.step(connection, int(sys.argv[2]), 2, driver='a test')\n"
+        "bulk.step(connection, int(sys.argv[2]), 2, driver='a test')\n"
         "connection.execute('BEGIN')\n"
-        "bulk_steps.step(connection, int(sys.argv[2]), 2, driver='a test')\n"
+        "bulk.step(connection, int(sys.argv[2]), 2, driver='a test')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     killed = subprocess.run([sys.executable, "-c", script, database_url, str(bulk.id)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert bulk_steps.advance(connection) == 0  # its driver may still be there
+    assert bulk_replays.advance(connection) == 0  # its driver may still be there
 
     connection.execute("UPDATE hookonce.bulk_replays SET driven_at = now() - interval '11 seconds'")
 
-    assert bulk_steps.advance(connection) == 3
+    assert bulk_replays.advance(connection) == 3
     assert cycles(connection) == [2, 2, 2, 2, 2, 1]
 
 
 @pytest.mark.usefixtures("dead")
 def test_sweep_takes_the_steps_at_the_rate(connection):
     bulk = bulk_replays.start(connection, DEAD, "ops", 1.0)
-    assert bulk_steps.advance(connection) == 0
+    assert bulk_replays.advance(connection) == 0
 
     connection.execute("UPDATE hookonce.bulk_replays SET driven_at = now() - interval '2.5 seconds'")
-    assert bulk_steps.advance(connection) == 2
+    assert bulk_replays.advance(connection) == 2
 
     connection.execute("UPDATE hookonce.bulk_replays SET driven_at = now() - interval '1 hour'")
-    assert bulk_steps.advance(connection) == 3
+    assert bulk_replays.advance(connection) == 3
     assert bulk_replays.get(connection, bulk.id).ended_at
 
 
@@ -197,36 +199,36 @@ def test_two_sweeps_take_no_step_twice(connection, database_url):
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(connections.connect(database_url))
         stack.enter_context(other.transaction())
-        bulk_steps.step(other, bulk.id, 2)
+        bulk_replays.step(other, bulk.id, 2)
 
-        assert bulk_steps.advance(connection) == 0
+        assert bulk_replays.advance(connection) == 0
 
-    assert bulk_steps.advance(connection) == 3
+    assert bulk_replays.advance(connection) == 3
 
 
 def test_progress_tells_what_succeeded_and_what_died(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
-    bulk_steps.step(connection, bulk.id, 100)
-    open_ = bulk_progress.progress(connection, bulk.id)
+    bulk_replays.step(connection, bulk.id, 100)
+    open_ = bulk_replays.progress(connection, bulk.id)
 
     end_events(connection, "done", dead[:3])
     end_events(connection, "dead", dead[3:4])
-    bulk_progress.look(connection)
+    bulk_replays.look(connection)
 
-    assert open_ == bulk_progress.Progress(0, 0, 5)
-    assert bulk_progress.progress(connection, bulk.id) == bulk_progress.Progress(3, 1, 1)
+    assert open_ == bulk_replays.Progress(0, 0, 5)
+    assert bulk_replays.progress(connection, bulk.id) == bulk_replays.Progress(3, 1, 1)
 
 
 def test_progress_looks_no_more_at_what_has_ended(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
-    bulk_steps.step(connection, bulk.id, 100)
+    bulk_replays.step(connection, bulk.id, 100)
     end_events(connection, "done", dead)
-    bulk_progress.look(connection, bulk.id)
+    bulk_replays.look(connection, bulk.id)
 
     end_events(connection, "dead")
-    bulk_progress.look(connection)
+    bulk_replays.look(connection)
 
-    assert bulk_progress.progress(connection, bulk.id) == bulk_progress.Progress(5, 0, 0)
+    assert bulk_replays.progress(connection, bulk.id) == bulk_replays.Progress(5, 0, 0)
 
 
 def test_bulk_says_what_it_would_replay(connection, dead):
@@ -239,4 +241,4 @@ def test_sweep_takes_a_step_after_a_clock_was_ahead(connection):
     bulk_replays.start(connection, DEAD, "ops", 1.0, driver="somebody")
     connection.execute("UPDATE hookonce.bulk_replays SET driven_at = now() + interval '1 day'")
 
-    assert bulk_steps.advance(connection) == 1
+    assert bulk_replays.advance(connection) == 1

@@ -1,21 +1,44 @@
-"""Bulk replays: all events that match a filter, run again. One is a row; here it begins, is looked up, and stops.
+"""Bulk replays: all events that match a filter, run again step by step, so that none is lost or replayed twice.
 
-The row holds the filter, the highest id when it began, and how far it has come. `receiver.ledger.replay.bulk_steps`
-takes it further, `receiver.ledger.replay.bulk_progress` says how what was replayed has ended.
+The row of one holds the filter, the highest id when it began, and how far it has come. A step replays the next events,
+as many as the rate allows by then, and moves the cursor in one transaction. The program that started a replay may
+drive it, as the command line does; otherwise, or once that driver has taken no step for `DRIVER_GONE` and a rate's
+pause, the sweep does. A step keeps the ids of its events that have not ended yet: each look at them counts those that
+have, and lets go of their ids.
+
+Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """
 
-import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Json
+from pydantic import TypeAdapter
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.replay import events
+from hookonce.receiver.ledger.replay.events import ReplayResult, Reread
+from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
+
+DRIVER_GONE = timedelta(seconds=10)
+LOOK_AHEAD = 50_000
+"""Ids looked through by one statement: so none takes long, however rare the matches are."""
+BULK_BATCH = timedelta(milliseconds=300)
+"""How long one step looks for matches before it says how far it has come."""
+TURN_LENGTH = timedelta(seconds=1)
+"""How long the sweep may be kept by bulk replays in one turn."""
+LONGEST_PAUSE = 5
+"""Seconds of a pause between two steps that count for the rate: a replay does not catch up on a night."""
+MAX_STEPS = 50
+"""Steps looked at in one go, those that were not looked at for longest first."""
+_FILTER = TypeAdapter(Filter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +68,79 @@ class Bulk:
     @property
     def wanted(self) -> Filter:
         """The filter as a `Filter`."""
-        times = {name: datetime.fromisoformat(self.filter[name]) for name in _TIMES if self.filter.get(name)}
-        return Filter(**{**self.filter, **times})
+        return _FILTER.validate_python(self.filter)
 
 
-_TIMES = ("since", "until")
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Counts of the events that a bulk replay has made due: done, dead, or still open; the rest is ignored or gone."""
 
-COLUMNS = (
-    """id, who, started_at, ended_at, filter, rate, matched, replayed, left_alone, last_event, until_event"""
-)
+    done: int
+    dead: int
+    open: int
 
-_EVERY_ID: dict[str, object] = {"low": 0, "top": 2**63 - 1}
 
+_COLUMNS = ", ".join(each.name for each in fields(Bulk))
 _COUNTS = "SELECT type, status, count(*) FROM ({matching}) AS matching GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
-
 _EXTENT = "SELECT count(*), coalesce(max(id), 0), coalesce(min(id) - 1, 0) FROM ({matching}) AS matching"
-
+_EVERY_ID: dict[str, object] = {"low": 0, "top": 2**63 - 1}
 _START = f"""
 INSERT INTO hookonce.bulk_replays (who, filter, rate, driver, matched, until_event, last_event, ended_at)
-VALUES (%s, %s::json, %s, %s, %s, %s, %s, CASE WHEN %s THEN now() END) RETURNING {COLUMNS}
+VALUES (%s, %s, %s, %s, %s, %s, %s, CASE WHEN %s THEN now() END) RETURNING {_COLUMNS}
 """  # noqa: S608  a constant
-
-GET = f"SELECT {COLUMNS} FROM hookonce.bulk_replays WHERE id = %s"  # noqa: S608  a constant
-
+_GET = f"SELECT {_COLUMNS} FROM hookonce.bulk_replays WHERE id = %s"  # noqa: S608  a constant
 _LISTING = f"""
-SELECT {COLUMNS} FROM hookonce.bulk_replays WHERE %(before)s::bigint IS NULL OR id < %(before)s
+SELECT {_COLUMNS} FROM hookonce.bulk_replays WHERE %(before)s::bigint IS NULL OR id < %(before)s
 ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  a constant
-
 _STOP = "UPDATE hookonce.bulk_replays SET ended_at = now() WHERE id = %s AND ended_at IS NULL"
-
 _GO_ON = """
 UPDATE hookonce.bulk_replays SET ended_at = NULL, driver = NULL, driven_at = now()
 WHERE id = %s AND last_event < until_event AND ended_at IS NOT NULL
+"""
+
+# Who drives one is believed until a step of it is overdue; a time in the future is of a clock that was ahead.
+_PAUSE = "(%(gone)s + coalesce(1 / rate, 0) * interval '1 second')"
+_IS_FREE = f"(driver IS NULL OR driven_at NOT BETWEEN now() - {_PAUSE} AND now() + {_PAUSE})"
+_FREE = f"SELECT id FROM hookonce.bulk_replays WHERE ended_at IS NULL AND {_IS_FREE} ORDER BY id LIMIT 20"  # noqa: S608  constants
+_SET_RATE = "UPDATE hookonce.bulk_replays SET rate = %(rate)s WHERE id = %(id)s AND ended_at IS NULL"
+# Its driver takes the first event at once.
+_TAKE = f"""
+SELECT CASE WHEN rate IS NULL THEN %(most)s
+            ELSE least(greatest(floor(least(idle, {LONGEST_PAUSE}) * rate), 1), %(most)s) END::int, {_COLUMNS}
+FROM hookonce.bulk_replays CROSS JOIN LATERAL (SELECT extract(epoch FROM now() - driven_at) AS idle) AS i
+WHERE id = %(id)s AND ended_at IS NULL AND (driver = %(driver)s OR {_IS_FREE})
+      AND (rate IS NULL OR (driver = %(driver)s AND replayed + left_alone = 0)
+           OR abs(idle) * rate >= 1) FOR UPDATE OF bulk_replays SKIP LOCKED
+"""  # noqa: S608  constants
+_MOVE = f"""
+UPDATE hookonce.bulk_replays SET replayed = replayed + %(replayed)s, left_alone = left_alone + %(left_alone)s,
+       last_event = %(last)s, driver = %(driver)s, driven_at = now(),
+       ended_at = CASE WHEN %(last)s >= until_event THEN now() END
+WHERE id = %(id)s RETURNING {_COLUMNS}
+"""  # noqa: S608  a constant
+_KEEP = "INSERT INTO hookonce.bulk_steps (bulk, last_event, events) VALUES (%s, %s, %s)"
+
+_LOOK = f"""
+WITH picked AS MATERIALIZED (
+    SELECT bulk, last_event, events FROM hookonce.bulk_steps
+    WHERE events <> '{{}}' AND (%(bulk)s::bigint IS NULL OR bulk = %(bulk)s)
+    ORDER BY checked_at LIMIT {MAX_STEPS} FOR UPDATE SKIP LOCKED
+), seen AS (
+    SELECT p.bulk, p.last_event, count(*) FILTER (WHERE e.status = '{EventStatus.DONE}') AS done,
+           count(*) FILTER (WHERE e.status = '{EventStatus.DEAD}') AS dead,
+           coalesce(array_agg(e.id) FILTER (WHERE {one_of("e.status", OPEN)}), '{{}}') AS open
+    FROM picked p CROSS JOIN unnest(p.events) AS t (event) LEFT JOIN LATERAL (
+        SELECT s.id, s.status FROM hookonce.event_states s WHERE s.id = t.event OFFSET 0) AS e ON true
+    GROUP BY p.bulk, p.last_event
+)
+UPDATE hookonce.bulk_steps s SET done = s.done + seen.done, dead = s.dead + seen.dead, events = seen.open,
+  checked_at = now()
+FROM seen WHERE s.bulk = seen.bulk AND s.last_event = seen.last_event
+"""  # noqa: S608  constants
+_PROGRESS = """
+SELECT coalesce(sum(done), 0)::int, coalesce(sum(dead), 0)::int, coalesce(sum(cardinality(events)), 0)::int
+FROM hookonce.bulk_steps WHERE bulk = %s
 """
 
 
@@ -107,9 +170,9 @@ def start(  # noqa: PLR0913  all but four by keyword
         parameters = wanted.parameters | _EVERY_ID | {"limit": limit or None}
         extent = connection.execute(query.encode(), parameters, prepare=False).fetchone()
         matched, until, after = extent or (0, 0, 0)
-        document = _document(wanted)
-        values = (who, json.dumps(document), rate, driver, matched, until, after, not matched)
-        bulk = one(connection, _START, values)
+        document = _FILTER.dump_python(wanted, mode="json", exclude_none=True)
+        values = (who, Json(document), rate, driver, matched, until, after, not matched)
+        (bulk,) = _rows(connection, _START, values)
         detail = {"filter": document, "matched": matched, "rate": rate}
         audit_log.note(connection, who, "bulk replay", f"bulk replay {bulk.id}", detail)
         return bulk
@@ -117,42 +180,110 @@ def start(  # noqa: PLR0913  all but four by keyword
 
 def get(connection: psycopg.Connection, number: int) -> Bulk | None:
     """Return a bulk replay, or None."""
-    with connection.cursor(row_factory=class_row(Bulk)) as cursor:
-        return cursor.execute(GET.encode(), [number]).fetchone()
+    return next(iter(_rows(connection, _GET, [number])), None)
 
 
 def listing(connection: psycopg.Connection, limit: int = 50, before: int | None = None) -> list[Bulk]:
     """Return bulk replays, newest first, those with ids below `before`."""
-    with connection.cursor(row_factory=class_row(Bulk)) as cursor:
-        return cursor.execute(_LISTING.encode(), {"limit": limit, "before": before}).fetchall()
+    return _rows(connection, _LISTING, {"limit": limit, "before": before})
 
 
-def stop(connection: psycopg.Connection, number: int, who: str) -> bool:
-    """End one where it is; return whether there is such a one. Audited, unless it had ended."""
+def stop(connection: psycopg.Connection, number: int, who: str) -> None:
+    """End one where it is. Audited, unless it had ended."""
     with connection.transaction():
         if connection.execute(_STOP, [number]).rowcount:
             audit_log.note(connection, who, "stop", f"bulk replay {number}")
-    return get(connection, number) is not None
 
 
-def go_on(connection: psycopg.Connection, number: int, who: str) -> bool:
-    """Take up one that was stopped; return whether that was to be done. Audited."""
+def go_on(connection: psycopg.Connection, number: int, who: str) -> None:
+    """Take up one that was stopped. Audited, if it was."""
     with connection.transaction():
-        was_stopped = connection.execute(_GO_ON, [number]).rowcount == 1
-        if was_stopped:
+        if connection.execute(_GO_ON, [number]).rowcount:
             audit_log.note(connection, who, "go on", f"bulk replay {number}")
-    return was_stopped
 
 
-def one(connection: psycopg.Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Bulk:
-    """Return the one row of a query over `COLUMNS`. Raises: LookupError where there is none."""
+def step(  # noqa: PLR0913  the last by keyword
+    connection: psycopg.Connection,
+    number: int,
+    most: int = events.REPLAY_BATCH,
+    *,
+    driver: str | None = None,
+    rate: float | None = None,
+    reread: Reread | None = None,
+) -> list[ReplayResult] | None:
+    """Replay the next events, as its rate allows, and move the cursor with them; committed. `rate` is another one.
+
+    Returns None where somebody else takes the steps, the rate allows none yet, or there is none left.
+    """
+    asked = {"id": number, "driver": driver, "rate": rate, "gone": DRIVER_GONE, "most": most}
+    with connection.transaction():
+        if rate is not None:
+            connection.execute(_SET_RATE, asked)
+        row = connection.execute(_TAKE.encode(), asked).fetchone()
+        if row is None:
+            return None
+        allowed, bulk = row[0], Bulk(*row[1:])
+        wanted = bulk.wanted
+        ids, last = _next(connection, bulk, wanted, allowed)
+        takes_done = wanted.status in {None, EventStatus.DONE}  # how many of each there are was shown
+        until = bulk.started_at if takes_done else None  # nobody saw what has ended well since
+        how: dict[str, Any] = {"status": wanted.status, "again": takes_done, "done_until": until}
+        outcomes = list(events.replay(connection, ids, None, reread=reread, **how))
+        if whole := [outcome.id for outcome in outcomes if outcome.is_whole]:
+            connection.execute(_KEEP, [number, last, whole])
+        moved = {"replayed": len(whole), "left_alone": len(outcomes) - len(whole)}
+        (after,) = _rows(connection, _MOVE, {"id": number, "last": last, "driver": driver, **moved})
+        if after.ended_at is not None:
+            result = {"replayed": after.replayed, "left_alone": after.left_alone}
+            audit_log.note(connection, bulk.who, "end", f"bulk replay {number}", result)
+    return outcomes
+
+
+def advance(connection: psycopg.Connection, reread: Reread | None = None) -> int:
+    """Take the next steps of the replays that nobody drives, each at its rate; return how many events they were.
+
+    Safe in many processes at once. Ends after `TURN_LENGTH`.
+    """
+    deadline = time.monotonic() + TURN_LENGTH.total_seconds()
+    waiting = [row[0] for row in connection.execute(_FREE, {"gone": DRIVER_GONE})]
+    replayed = 0
+    while waiting and time.monotonic() < deadline:
+        number = waiting.pop(0)
+        outcomes = step(connection, number, reread=reread)
+        if outcomes is not None:
+            replayed += sum(outcome.is_whole for outcome in outcomes)
+            waiting.append(number)
+    return replayed
+
+
+def look(connection: psycopg.Connection, bulk: int | None = None) -> None:
+    """Look at what is still open, of one bulk replay or of all; a bounded part of it."""
+    connection.execute(_LOOK, {"bulk": bulk})
+
+
+def progress(connection: psycopg.Connection, bulk: int) -> Progress:
+    """Return how the events of a bulk replay have ended, as of the last look."""
+    return Progress(*(connection.execute(_PROGRESS, [bulk]).fetchone() or (0, 0, 0)))
+
+
+def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int) -> tuple[list[int], int]:
+    """Find the next matches, and the id up to which all were looked at."""
+    deadline = time.monotonic() + BULK_BATCH.total_seconds()
+    query = event_filter.ids(wanted, "ASC").encode()
+    found: list[int] = []
+    last = bulk.last_event
+    while len(found) < limit and last < bulk.until_event:
+        to = min(last + LOOK_AHEAD, bulk.until_event)
+        window = wanted.parameters | {"low": last + 1, "top": to + 1, "limit": limit - len(found)}
+        found += [row[0] for row in connection.execute(query, window, prepare=False)]
+        last = found[-1] if len(found) == limit else to
+        if time.monotonic() > deadline:
+            break
+    return found, last
+
+
+def _rows(
+    connection: psycopg.Connection, query: str, values: Sequence[object] | Mapping[str, object]
+) -> list[Bulk]:
     with connection.cursor(row_factory=class_row(Bulk)) as cursor:
-        bulk = cursor.execute(query.encode(), values).fetchone()
-    if bulk is None:
-        raise LookupError("there is no such bulk replay")
-    return bulk
-
-
-def _document(wanted: Filter) -> Mapping[str, Any]:
-    said = {name: value for name, value in asdict(wanted).items() if value is not None}
-    return said | {name: said[name].isoformat() for name in _TIMES if name in said}
+        return cursor.execute(query.encode(), values).fetchall()
