@@ -14,7 +14,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 SENTINELS = ("redis+sentinel", "rediss+sentinel")
+CLUSTERS = ("redis+cluster", "rediss+cluster")
 _SENTINEL_PORT = 26379
+_REDIS_PORT = 6379
 _JDBC_PARAMETERS: Final = frozenset({"ssl"})
 """Parameters that libpq takes in an address besides its own."""
 _INSTEAD_OF_SCHEMA: Final = (
@@ -45,6 +47,20 @@ def url_mistakes(database_url: str, redis_url: str) -> Iterator[str]:
         )
 
 
+def window_mistakes(window_url: str, redis_url: str) -> Iterator[str]:
+    """Yield a mistake where the window's address, or REDIS_URL's, is of a kind that belongs to the other."""
+    if is_cluster(redis_url):
+        yield (
+            "REDIS_URL names a Redis Cluster, over whose nodes RQ can't spread its queue; name the cluster in "
+            "WINDOW_REDIS_URL, for window and limits, and a Redis of its own in REDIS_URL, for the queue"
+        )
+    if window_url and not is_redis(window_url):
+        yield (
+            "the address of the window's Redis is not one; expected redis+cluster://user:password@host:port,host:port, "
+            "rediss+cluster://, or an address as REDIS_URL takes; correct WINDOW_REDIS_URL"
+        )
+
+
 def _unknown_parameters(url: str) -> list[str]:
     """Return the names of parameters that libpq refuses, of an address that is right without them.
 
@@ -68,11 +84,13 @@ def _is_postgresql(url: str) -> bool:
 
 
 def is_redis(url: str) -> bool:
-    """Whether a URL names a Redis, or Sentinels and a service. redis-py, which would know, is slow to import."""
+    """Whether a URL names a Redis, Sentinels and a service, or a cluster. redis-py, which would know, is slow to import."""
     try:
         parts = split(url)
         if parts.scheme in SENTINELS:
             return _is_of_sentinels(parts)
+        if parts.scheme in CLUSTERS:
+            return bool(cluster_hosts(parts)) and not parts.path.strip("/") and not parts.query
         is_port = parts.scheme == "unix" or parts.port != 0  # a port that is not a number raises
     except ValueError:
         return False
@@ -82,10 +100,15 @@ def is_redis(url: str) -> bool:
 def split(url: str) -> SplitResult:
     """Split an address as `urlsplit` does, which refuses several hosts where one is in brackets. Raises: ValueError."""
     scheme, mark, rest = url.partition("://")
-    if scheme not in SENTINELS:
+    if scheme not in SENTINELS + CLUSTERS:
         return urlsplit(url)
     hosts = re.split("[/?#]", rest, maxsplit=1)[0]
     return urlsplit(f"{scheme}{mark}{rest[len(hosts) :]}")._replace(netloc=hosts)
+
+
+def is_cluster(url: str) -> bool:
+    """Whether a URL names a Redis Cluster."""
+    return url.partition("://")[0] in CLUSTERS
 
 
 def _is_of_sentinels(parts: SplitResult) -> bool:
@@ -105,12 +128,21 @@ def sentinel_options(parts: SplitResult) -> dict[str, str]:
 
 def sentinel_hosts(parts: SplitResult) -> list[tuple[str, int]]:
     """Return the hosts and ports of an address of Sentinels. Raises: ValueError if one has none."""
+    return _hosts(parts, _SENTINEL_PORT)
+
+
+def cluster_hosts(parts: SplitResult) -> list[tuple[str, int]]:
+    """Return the hosts and ports of an address of a cluster's nodes. Raises: ValueError if one has none."""
+    return _hosts(parts, _REDIS_PORT)
+
+
+def _hosts(parts: SplitResult, usual_port: int) -> list[tuple[str, int]]:
     hosts = []
     for each in parts.netloc.rpartition("@")[2].split(","):
         host, _, port = each.rpartition(":") if not each.endswith("]") and ":" in each else (each, "", "")
-        hosts.append((host.strip("[]"), int(port or _SENTINEL_PORT)))
+        hosts.append((host.strip("[]"), int(port or usual_port)))
     if not all(host for host, _ in hosts):
-        raise ValueError("a Sentinel without a host")
+        raise ValueError("a server without a host")
     return hosts
 
 

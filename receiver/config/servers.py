@@ -39,6 +39,21 @@ def ledger_url(environ: Mapping[str, str] | None = None) -> str:
     return server_urls.with_schema(url, schema)
 
 
+def window_url(environ: Mapping[str, str] | None = None) -> str:
+    """Return where the window's Redis is, as `load_settings` would; empty where nothing says it.
+
+    Raises `ConfigError` where the file can't be read, or names no text.
+    """
+    environ = os.environ if environ is None else environ
+    table = read_toml(environ).get("receiver")
+    named = [
+        table.get(each) if isinstance(table, dict) else None for each in ("window_redis_url", "redis_url")
+    ]
+    if not all(each is None or isinstance(each, str) for each in named):
+        raise ConfigError([f"{path_of(environ)}: [receiver] redis_url, window_redis_url: expected text"])
+    return environ.get("WINDOW_REDIS_URL") or named[0] or find_servers(environ, None, named[1]).redis_url
+
+
 def ledger_schema() -> str:
     """Return the schema that the ledger lies in, wherever PostgreSQL is. Raises `ConfigError`."""
     mistakes: list[str] = []

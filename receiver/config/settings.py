@@ -63,6 +63,8 @@ class Receiver:
     """PostgreSQL; DATABASE_URL wins"""
     redis_url: str = field(default="", repr=False)
     """Redis or Valkey; REDIS_URL wins"""
+    window_redis_url: str = field(default="", repr=False)
+    """another Redis, or a Redis Cluster, for window, limits and sign-in counts; WINDOW_REDIS_URL wins"""
     schema_: Annotated[str, Field(alias="schema")] = server_urls.USUAL_SCHEMA
     """schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins"""
     desk: Annotated[str, Field(pattern="^(off|door|unix:.+|\\S*:\\d{1,5})$")] = "127.0.0.1:8001"
@@ -124,6 +126,11 @@ class Settings(Receiver, Admin):
     release: str = ""
     desk: str = field(default="door", kw_only=True)
 
+    @property
+    def window_url(self) -> str:
+        """Where window, limits and sign-in counts are: with RQ's queue, unless they have a Redis of their own."""
+        return self.window_redis_url or self.redis_url
+
     def horizons(self) -> dict[str, timedelta]:
         """Return how long events are kept of the sources (and commands) that say so themselves."""
         own = {source.name: source.keep_events for source in self.sources.values()}
@@ -132,7 +139,8 @@ class Settings(Receiver, Admin):
 
     def secrets(self) -> list[str]:
         """Return every secret that is known here: of sources and alerts, of servers' URLs, of the console, and keys."""
-        passwords = [server_urls.split(url).password for url in (self.database_url, self.redis_url) if url]
+        urls = (self.database_url, self.redis_url, self.window_redis_url)
+        passwords = [server_urls.split(url).password for url in urls if url]
         of_sources = [secret for source in self.sources.values() for secret in source.secrets]
         tokens = [each.auth.values() for each in self.commands.values()]
         return [
@@ -157,10 +165,13 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     table = file.receiver
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
+    window_url = environ.get("WINDOW_REDIS_URL") or table.window_redis_url
+    mistakes.extend(server_urls.window_mistakes(window_url, servers.redis_url))
     schema = server_urls.schema_named(environ, table.schema_, mistakes)
     found = {
         "database_url": server_urls.with_schema(servers.database_url, schema),
         "redis_url": servers.redis_url,
+        "window_redis_url": window_url,
         "sources": _read_sources(file, environ, mistakes, need_secrets=need_secrets),
         "handlers": _handlers(table, environ),
         "data": data_directory(environ),

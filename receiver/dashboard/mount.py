@@ -48,7 +48,7 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     """Serve /admin if there is an admin token; without one, it does not exist."""
     if not settings.admin_token:
         return
-    attempts = SignInThrottle(shared=shared_attempts(settings.redis_url, intake.breaker))
+    attempts = SignInThrottle(shared=shared_attempts(settings.window_url, intake.breaker))
     app.extensions[EXTENSION] = DashboardContext(settings, intake, Sessions(settings.admin_token), attempts)
     app.jinja_env.filters.update(FILTERS)
     app.jinja_env.globals.update(

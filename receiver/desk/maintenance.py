@@ -158,7 +158,7 @@ def forget_window(desk: Desk) -> Forgotten:
     """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
     connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
     try:
-        with connect(desk.settings.redis_url) as client:
+        with connect(desk.settings.window_url) as client:
             return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())
     except (RedisUnavailable, ValueError):  # the last: there is no address
         return Forgotten(forgotten=None)

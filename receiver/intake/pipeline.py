@@ -109,7 +109,7 @@ class Intake:
         self.closing = ExitStack()
         """What else is closed with it."""
         self.breaker = CircuitBreaker()
-        self._client = connect(settings.redis_url)
+        self._client = connect(settings.window_url)
         limits = RateLimits(self._client, self.breaker, 1 / settings.processes)
         self.load = Load(limits, LimitDoubts(settings.database_url))
         self._keyring = settings.keyring
@@ -117,8 +117,11 @@ class Intake:
         self.background_writer = BackgroundWriter(
             settings.database_url, settings.keyring, self._quarantine_buffer.write
         )
-        window = DedupWindow(self._client, self.breaker, self._redis_failed)
-        work_queue = WorkQueue(self._client)
+        is_apart = bool(settings.window_redis_url)
+        queue_client = self.closing.enter_context(connect(settings.redis_url)) if is_apart else self._client
+        work_queue = WorkQueue(queue_client)
+        pending = work_queue.pending if is_apart else None
+        window = DedupWindow(self._client, self.breaker, self._redis_failed, pending=pending)
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
         self._verifier = Verifier(settings.max_body, self._handshake_secrets, self.background_writer)
 

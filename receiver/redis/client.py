@@ -1,7 +1,8 @@
-"""From REDIS_URL to a client: of one Redis, or of whichever Redis the Sentinels name as primary at the moment.
+"""From a URL to a client: of one Redis, of whichever Redis the Sentinels name as primary at the moment, or of a cluster.
 
     redis://:password@host:6379/0 · rediss://… · unix://…
     redis+sentinel://user:password@sentinel1:26379,sentinel2:26379/service?db=0&sentinel_password=…  (or rediss+…)
+    redis+cluster://user:password@node1:6379,node2:6379  (or rediss+…)
 
 A failover may forget writes that were acknowledged. That costs us speed only: the ledger decides, the sweep notifies.
 """
@@ -11,7 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, cast
 from urllib.parse import unquote
 
 import redis
@@ -19,9 +21,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options, split
+from hookonce.receiver.config.server_urls import CLUSTERS, SENTINELS, sentinel_hosts, sentinel_options, split
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.redis.bounded_socket import bounding, is_quiet
+from hookonce.receiver.redis.cluster import Cluster
 
 _WORD = re.compile(r"[A-Za-z]{1,20}")
 
@@ -69,6 +72,8 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
     Raises: ValueError if the URL can't be read.
     """
     parts = split(url)
+    if parts.scheme in CLUSTERS:
+        return cast("redis.Redis", Cluster(url, protocol=_RESP, **options))
     if parts.scheme not in SENTINELS:
         return redis.Redis.from_url(url, protocol=_RESP, **options)
     parameters = sentinel_options(parts)
@@ -94,7 +99,9 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
 
 def disconnect_if_replica(client: redis.Redis, error: BaseException | None) -> None:
     """Hang up if `error` says that the server has become a replica: its name may lead to the new primary by now."""
-    if isinstance(error, redis.exceptions.ReadOnlyError):
+    if isinstance(client, Cluster):
+        client.reread()
+    elif isinstance(error, redis.exceptions.ReadOnlyError):
         client.connection_pool.disconnect(inuse_connections=False)
 
 
@@ -138,7 +145,12 @@ class Script:
         return run(self.ask(keys, values, IN_THREAD))
 
     async def ask(self, keys: Sequence[str], values: Sequence[Any], waits: Waits) -> Any:  # noqa: ANN401
-        """Run it; where Redis does not know it, hand it over. Raises what the library raises (`asking`)."""
+        """Run it; where Redis does not know it, hand it over. Raises what the library raises (`asking`).
+
+        On a cluster the keys are in one slot.
+        """
+        if isinstance(self._client, Cluster):
+            return await waits.ask_server(partial(self._client.eval, self._text, len(keys), *keys, *values))
         given = _packed([len(keys), *keys, *values])
         try:
             return await self._answer(b"EVALSHA", self._digest, given, len(keys) + len(values), waits)

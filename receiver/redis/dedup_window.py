@@ -16,15 +16,17 @@ stored, nor move the mark of one event to another, nor keep it for longer. No ma
 before `hookonce window forget`): ask the ledger.
 
 A batch is one command: a script, because packing and parsing a command per event costs us ten times what
-it costs Redis. It settles what the batch before has stored, too.
+it costs Redis. It settles what the batch before has stored, too. On a cluster each key is asked for by itself, and
+what a node that is away would know is asked of the ledger.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hmac import compare_digest
+from itertools import islice
 from typing import Any, NamedTuple
 
 import redis
@@ -33,6 +35,7 @@ from hookonce.receiver.processes.waits import IN_THREAD, Waits
 from hookonce.receiver.redis.answers import MAX_COUNT, lines, number_in, whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
+from hookonce.receiver.redis.cluster import Cluster, Command
 
 CLAIM_TTL = timedelta(seconds=60)
 MAX_ID_LENGTH = 200
@@ -121,9 +124,14 @@ class DedupWindow:
         breaker: CircuitBreaker,
         on_error: Callable[[str], None] = lambda _phase: None,
         clock: Callable[[], float] = time.time,
+        pending: Callable[[], int] | None = None,
     ) -> None:
-        """Keep the window at `client`; `on_error` is told in which phase Redis failed: `claim` or `settle`."""
+        """Keep the window at `client`; `on_error` is told in which phase Redis failed: `claim` or `settle`.
+
+        `pending` asks how many notifications are pending where RQ's queue is on another Redis.
+        """
         self._client = client
+        self._pending = pending
         self._breaker = breaker
         self._on_error = on_error
         self._clock = clock
@@ -169,8 +177,13 @@ class DedupWindow:
             raise WindowUnavailable("Redis did not answer lately; not asked")
         try:
             with asking():
-                found = lines(await self._exchange.ask(keys, values, waits), bool(first) + len(entries))
+                if isinstance(self._client, Cluster):
+                    found = await waits.ask_server(self._by_key, self._client, keys, values)
+                else:
+                    found = lines(await self._exchange.ask(keys, values, waits), bool(first) + len(entries))
                 pending = number_in(found[0], MAX_COUNT) if first else 0
+                if first and self._pending is not None:
+                    pending = await waits.ask_server(self._pending)
         except RedisUnavailable as error:
             self._breaker.failed()
             self._on_error("claim" if entries else "settle")
@@ -183,6 +196,17 @@ class DedupWindow:
             answer != b"" and self._is_marked(place, entry, answer)
             for entry, answer in zip(entries, found[bool(first) :], strict=True)
         ], pending
+
+    @staticmethod
+    def _by_key(cluster: Cluster, keys: Sequence[str], values: Sequence[bytes | int]) -> Sequence[bytes]:
+        """Answer as `_EXCHANGE` does, having asked for each key by itself."""
+        first = int(values[0])
+        kept = zip(keys[1:first], values[3::2], values[4::2], strict=False)
+        commands: list[Command] = [(b"SET", key, value, "PX", span) for key, value, span in kept]
+        commands += [(b"SET", key, "claimed", "NX", "GET", "PX", _CLAIM_MS) for key in keys[first:]]
+        known = cluster.ask(commands)[max(first - 1, 0) :]
+        found = [each if isinstance(each, bytes) and len(each) <= _LONGEST else b"" for each in known]
+        return [b"0", *found] if first else found
 
     def _remember(self, stored: Remembered, keys: list[str]) -> list[bytes | int]:
         """Add the keys of what is stored; return their values and times to live."""
@@ -216,14 +240,12 @@ class DedupWindow:
         A program that wrote them down can put them back: what makes them untrue is another key
         (`connections.renew_window_key`). Raises `RedisUnavailable`.
         """
-        cursor: Any = 0
         count = 0
         with asking():
-            while True:
-                cursor, keys = self._client.scan(cursor, match="hookonce:*:{*", count=SCAN_PAGE_SIZE)
-                count += whole_number(self._client.unlink(*keys), len(keys)) if keys else 0
-                if not cursor:
-                    return count
+            found = self._client.scan_iter(match="hookonce:*:{*", count=SCAN_PAGE_SIZE)
+            while keys := list(islice(found, SCAN_PAGE_SIZE)):
+                count += whole_number(self._client.unlink(*keys), len(keys))
+        return count
 
 
 def _key(place: str, entry: WindowEntry) -> str:

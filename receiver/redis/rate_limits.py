@@ -2,12 +2,12 @@
 
 Redis keys used here:
 
-    hookonce:limit:<name>    when the bucket is full again (ms, by the clock of Redis), as long as it is not
+    hookonce:limit:{<whose>}:<name>    when the bucket is full again (ms, by the clock of Redis), as long as it is not
 
 A bucket whose value can't be ours (no number, not finite, further ahead than any debt of ours) is full, and no answer
 of Redis makes anybody wait for longer than the longest debt.
 
-One script asks all buckets of a request, so that none is taken from where another is empty. Where Redis does not
+One script asks all buckets of a request, which are one source's or client's (so in one slot of a cluster), so that none is taken from where another is empty. Where Redis does not
 answer, each process keeps buckets of its own, a share of what all may have (`share`): full at first, so that much may
 come once more when Redis goes away, and again when it is back.
 """
@@ -95,7 +95,7 @@ class RateLimits:
         try:
             with asking():
                 answer = self._script(
-                    [_PREFIX + bucket.name for bucket in buckets],
+                    [_key(bucket.name) for bucket in buckets],
                     [asking_for, _ms(MAX_PUT_OFF), *(each for bucket in buckets for each in _of(bucket))],
                 )
                 wait = whole_number(answer, int(_ms(longest)))
@@ -140,6 +140,11 @@ class _OwnBuckets:
             while len(self._full) > _MAX_BUCKETS:
                 self._full.popitem(last=False)
         return max(timedelta(milliseconds=wait), _NONE)
+
+
+def _key(bucket: str) -> str:
+    whose, _, name = bucket.rpartition(":")
+    return f"{_PREFIX}{{{whose}}}:{name}"
 
 
 def _of(bucket: Bucket) -> tuple[float, float, int]:

@@ -62,6 +62,8 @@ def _findings() -> Iterator[Finding]:
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)
+    if settings.window_redis_url:
+        yield from servers.window_server(settings.window_redis_url)
 
 
 def _require_released(url: str) -> None:

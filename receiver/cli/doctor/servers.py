@@ -8,7 +8,7 @@ import psycopg
 
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
-from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.server_urls import is_cluster, schema_of
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections, lock_holders
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.stats import backlog
 from hookonce.receiver.monitoring import health, rights
 from hookonce.receiver.redis import workers
 from hookonce.receiver.redis.answers import plain
-from hookonce.receiver.redis.client import Client, RedisUnavailable, connect, info
+from hookonce.receiver.redis.client import Client, RedisUnavailable, asking, connect, info
 
 OLDEST_POSTGRESQL = 140000
 OLDEST_REDIS = (7, 0)
@@ -112,6 +112,33 @@ def redis_server(url: str) -> Iterator[Finding]:
     except RedisUnavailable as error:
         text = f"does not answer ({error}); nothing is lost, but start it, or correct REDIS_URL"
         yield Finding("fail", "redis", text)
+
+
+def window_server(url: str) -> Iterator[Finding]:
+    """Check the Redis, or Redis Cluster, that window and limits have of their own."""
+    try:
+        with connect(url) as client, asking():
+            if not is_cluster(url):
+                yield from (
+                    each._replace(check=f"window {each.check}") for each in judge_redis(client.info())
+                )
+                return
+            yield judge_cluster(client.cluster_info())
+    except RedisUnavailable as error:
+        text = f"does not answer ({error}); nothing is lost, duplicates cost more; start it, or correct WINDOW_REDIS_URL"
+        yield Finding("fail", "window", text)
+
+
+def judge_cluster(told: Mapping[str, Any]) -> Finding:
+    """Judge what a node of a cluster says of all (CLUSTER INFO)."""
+    nodes, primaries = plain(told.get("cluster_known_nodes")), plain(told.get("cluster_size"))
+    covered = plain(told.get("cluster_slots_ok"))
+    text = f"a cluster of {nodes} nodes, {primaries} of them primaries, {covered} of 16384 slots served"
+    if told.get("cluster_state") != "ok" or covered != "16384":
+        return Finding(
+            "fail", "window", f"{text}; its state is {plain(told.get('cluster_state'))}: see CLUSTER NODES"
+        )
+    return Finding("ok", "window", text)
 
 
 def _version(connection: psycopg.Connection) -> Finding:
@@ -270,7 +297,9 @@ def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("fail", "redis", f"{name} is too old; 7.0 or later is needed")
     elif info.get("cluster_enabled"):
         yield Finding(
-            "fail", "redis", f"{name} is a cluster, which RQ can't use; use a single server or Sentinel"
+            "fail",
+            "redis",
+            f"{name} is a node of a cluster, which RQ can't use; name the cluster in WINDOW_REDIS_URL, and a server in REDIS_URL",
         )
     else:
         yield Finding("ok", "redis", f"{name} answers")
