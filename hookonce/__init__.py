@@ -39,5 +39,7 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.redis_hash import RedisStore as RedisStore
     from hookonce.receiver.idempotency.sealed import SealedStore as SealedStore
     from hookonce.receiver.ledger.runs.claimed import LeaseLost as LeaseLost
+    from hookonce.receiver.redis.approximate import Approximate as Approximate
+    from hookonce.receiver.redis.approximate import approximate as approximate
 else:
     __getattr__ = late_names.getter(__name__)

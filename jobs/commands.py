@@ -22,6 +22,7 @@ from hookonce.jobs.event import ReceivedEvent, Refusal
 from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, HandlerError, Registry
 from hookonce.jobs.registration import import_handlers
 from hookonce.receiver.config.commands import Command
+from hookonce.receiver.redis import approximate
 
 TAKES, GIVES = "takes", "gives"
 _REF = "#/components/schemas/{command}.{role}.{{model}}"
@@ -46,7 +47,7 @@ def register(registry: Registry, commands: Mapping[str, Command]) -> None:
             command.source,
             command.source,
             "*",
-            models.around(function),
+            approximate.exact(models.around(function)),
             command.attempts,
             DEFAULT_BACKOFF,
             command.timeout,

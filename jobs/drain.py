@@ -15,6 +15,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.replay.events import replay_dead_run
+from hookonce.receiver.redis import approximate
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ def handlers_of(settings: Settings) -> Registry:
 
     Raises `ConfigError` and `HandlerError`.
     """
+    approximate.use(settings.window_url)
     registry = import_handlers(settings.handlers)
     ours = [ALERTS, *(command.source for command in settings.commands.values())]
     registry.require_places([*settings.sources, *ours], names(settings.provider_places))

@@ -24,6 +24,8 @@ StepFunction = Callable[[str], Any]
 OnUnknown = Literal["retry", "stop"]
 STEPS = "steps"
 """The name of the capability that steps are."""
+AFTER_COMMIT = "after_commit"
+"""The name of the capability to leave calls behind."""
 NO_STEPS = (
     "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them "
     "(in a test: inbox.deliver)"
@@ -81,6 +83,13 @@ class Capability:
 
     def require_ended(self) -> None:
         """Raise `RuntimeError` where the handler has returned while something that it began is under way."""
+
+
+class AfterCommit(Capability):
+    """The calls that a handler leaves to be made once its end is durable; a failed attempt's are never made."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], object]] = []
 
 
 @dataclass
@@ -160,6 +169,18 @@ class ReceivedEvent:
         """Return the key that a step's functions are called with (64 hex digits). Raises: `StepError`."""
         key: str = self._steps().key(name)
         return key
+
+    def after_commit(self, call: Callable[[], object]) -> None:
+        """Have `call` be made once this run is done and durable; in a batch, once the batch is.
+
+        It may be `async def`; its error is logged and changes nothing. A process that dies in between forgets it: what
+        must happen belongs in the transaction, or in a step. Raises: `RuntimeError` outside of a run.
+        """
+        if (made := self.capability(AFTER_COMMIT)) is None:
+            raise RuntimeError(
+                "event.after_commit() is for an event that is being handled (in a test: inbox.deliver)"
+            )
+        made.calls.append(call)
 
     def capability(self, name: str) -> Any:  # noqa: ANN401  each is of a class of its own
         """Return a `Capability` of this attempt, made for the first that asks; None where the event can have none."""

@@ -183,7 +183,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "DATABASE_URL": "PostgreSQL 14 or newer; wins over `[receiver] database_url`",
     "HOOKONCE_SCHEMA": "the schema of the ledger's tables; wins over `[receiver] schema`",
     "REDIS_URL": "Redis 7.0 or newer, or Valkey; wins over `[receiver] redis_url`",
-    "WINDOW_REDIS_URL": "another Redis, or a Redis Cluster, for window and limits; wins over `[receiver] window_redis_url`",
+    "WINDOW_REDIS_URL": "a Redis or Redis Cluster for window and limits; wins over `[receiver] window_redis_url`",
     "HOOKONCE_CONFIG": "the configuration file; `hookonce.toml` in the current directory by default",
     "HOOKONCE_SECRET__<SOURCE>": "secrets, comma separated: makes the source, or replaces those it has",
     "HOOKONCE_HANDLERS": "handler modules, comma separated; wins over `[receiver] handlers`",

@@ -190,6 +190,7 @@ MAY_IMPORT = {
         "intake",
         "ledger",
         "processes",
+        "redis",
         "samples",
         "source",
         "web",
@@ -558,7 +559,11 @@ ENGINE = (
     "receiver.ledger.runs",
 )
 """What decides on runs: no capability is threaded through it."""
-BESIDE_THE_ENGINE = ("jobs.order", "receiver.ledger.entities")
+BESIDE_THE_ENGINE = (
+    "jobs.order",
+    "receiver.ledger.entities",
+    "receiver.redis.approximate",
+)
 
 
 @for_each([name for name in PATHS if name.startswith(ENGINE)])

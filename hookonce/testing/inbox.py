@@ -34,6 +34,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
+from hookonce.receiver.redis import approximate
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
 from hookonce.receiver.web.mounted import FrontDoor
@@ -102,8 +103,14 @@ class Inbox:
         self._sources: dict[str, Source] = {}
         configured = load_settings(need_secrets=False)
         self._settings = replace(
-            configured, database_url=ledger_url, redis_url=redis_url, sources=self._sources, keyring=OFF
+            configured,
+            database_url=ledger_url,
+            redis_url=redis_url,
+            window_redis_url="",
+            sources=self._sources,
+            keyring=OFF,
         )
+        approximate.use(redis_url)
         self._configured = configured
         self._registry: Registry | None = None
         self._intake: Intake | None = None

@@ -20,7 +20,8 @@ from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import alert_events
 from hookonce.receiver.privacy.at_rest import sealed
-from hookonce.receiver.redis.client import Client, RedisUnavailable, write
+from hookonce.receiver.redis import approximate
+from hookonce.receiver.redis.client import Client, RedisUnavailable, connect, write
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class AlertWatcher:
                 return 0
             known = {(alert.kind, alert.subject): alert for alert in alerts.open_alerts(connection)}
             found = conditions.ledger_conditions(connection, self._settings, known, *turn) | self._in_redis()
+            found |= self._filling()
             changed = list(_changes(connection, known, found))
             if changed and self._settings.alerts.are_sent:
                 self._tell(connection, changed)
@@ -87,6 +89,23 @@ class AlertWatcher:
             return {}
         text = "Redis does not answer: nothing is lost, but duplicates cost more and workers poll"
         return {("redis_away", "redis"): f"{text}; start it, or correct REDIS_URL"}
+
+    def _filling(self) -> Condition:
+        """Find what is approximate and nearly holds the ids that it was declared for."""
+        try:
+            with connect(self._settings.window_url) as client:
+                figures = approximate.figures(client)
+        except (RedisUnavailable, ValueError):  # the last: there is no address
+            return {}
+        return {
+            (
+                "approximate_full",
+                each.name,
+            ): f"{each.ids} ids in {each.keep}, of {each.most} at most: beyond, new ids "
+            "are taken for known more often than declared; raise most, or shorten keep"
+            for each in figures
+            if each.ids >= approximate.FULL * each.most
+        }
 
 
 def _changes(

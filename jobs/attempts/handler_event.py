@@ -10,7 +10,15 @@ from typing import Any
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.ports import Blocks
 from hookonce.jobs.attempts.shared import Shared
-from hookonce.jobs.event import STEPS, BodyDropped, Capability, ReceivedEvent, json_or_none
+from hookonce.jobs.event import (
+    AFTER_COMMIT,
+    STEPS,
+    AfterCommit,
+    BodyDropped,
+    Capability,
+    ReceivedEvent,
+    json_or_none,
+)
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import Steps, steps_of
 from hookonce.providers import Delivery, Rejected
@@ -30,7 +38,7 @@ def _steps(shared: Shared, run: ClaimedRun, handler: Handler) -> Steps | None:
     return steps_of(run, handler, shared.steps, shared.sealing.keyring)
 
 
-MAKERS: dict[str, Maker] = {STEPS: _steps}
+MAKERS: dict[str, Maker] = {STEPS: _steps, AFTER_COMMIT: lambda *_: AfterCommit()}
 """The makers of capabilities, by name."""
 
 

@@ -32,6 +32,7 @@ _HERE = "hookonce.receiver.cli.commands"
 
 COMMANDS = {
     "alerts": (f"{_HERE}.alerts:alerts", "List alerts, and send a test alert."),
+    "approximate": (f"{_HERE}.approximate:approximate", "Plan sets of ids that may be mistaken."),
     "audit": (f"{_HERE}.audit:audit", "List what people and programs changed, newest first."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
@@ -103,7 +104,7 @@ FURTHER = {
         *("alerts", "audit", "commands", "conflicts", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
-    "Fix": ("entities", "quarantine", "resume", "reverify", "secrets", "steps", "window"),
+    "Fix": ("approximate", "entities", "quarantine", "resume", "reverify", "secrets", "steps", "window"),
     "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""

@@ -84,7 +84,7 @@ def _is_postgresql(url: str) -> bool:
 
 
 def is_redis(url: str) -> bool:
-    """Whether a URL names a Redis, Sentinels and a service, or a cluster. redis-py, which would know, is slow to import."""
+    """Whether a URL names a Redis, Sentinels and a service, or a cluster; redis-py is slow to import."""
     try:
         parts = split(url)
         if parts.scheme in SENTINELS:

@@ -7,18 +7,19 @@ metric only, and no more of them than `counters.MAX_TYPES` of a source.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 
 import psycopg
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.logs import limited
 from hookonce.receiver.monitoring import ledger_metrics
-from hookonce.receiver.redis import workers
+from hookonce.receiver.redis import approximate, workers
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -59,6 +60,7 @@ class _Figures(Collector):
         except RedisUnavailable:
             up.add_metric(["redis"], 0)
         yield from (pending, alive, up)
+        yield from self._approximate()
         yield GaugeMetricFamily(
             "hookonce_window_breaker_open",
             "Whether this process leaves Redis alone because it failed",
@@ -67,3 +69,20 @@ class _Figures(Collector):
         build = GaugeMetricFamily("hookonce_build_info", "What runs here", labels=["version", "schema"])
         build.add_metric([version("hookonce"), schema_version.REVISION], 1)
         yield build
+
+    def _approximate(self) -> Iterator[Metric]:
+        share = GaugeMetricFamily(
+            "hookonce_approximate_fill", "Share of `most` that is held", labels=["name"]
+        )
+        wrong = CounterMetricFamily(
+            "hookonce_approximate_mistaken", "New ids taken for known, as estimated", labels=["name"]
+        )
+        away = CounterMetricFamily(
+            "hookonce_approximate_unanswered", "Ids taken for new since Redis was away", labels=["name"]
+        )
+        with suppress(RedisUnavailable), connect(self._settings.window_url) as client:
+            for each in approximate.figures(client):
+                share.add_metric([each.name], each.ids / each.most)
+                wrong.add_metric([each.name], each.wrong)
+                away.add_metric([each.name], each.unanswered)
+        yield from (share, wrong, away)

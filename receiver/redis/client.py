@@ -1,4 +1,4 @@
-"""From a URL to a client: of one Redis, of whichever Redis the Sentinels name as primary at the moment, or of a cluster.
+"""From a URL to a client: of one Redis, of whichever Redis the Sentinels name as primary just now, or of a cluster.
 
     redis://:password@host:6379/0 · rediss://… · unix://…
     redis+sentinel://user:password@sentinel1:26379,sentinel2:26379/service?db=0&sentinel_password=…  (or rediss+…)
@@ -135,7 +135,7 @@ class Script:
     """
 
     def __init__(self, client: redis.Redis, text: str) -> None:
-        self._client = client
+        self.client = client
         self._text = text
         self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         self._kept: list[Any] = []
@@ -149,8 +149,8 @@ class Script:
 
         On a cluster the keys are in one slot.
         """
-        if isinstance(self._client, Cluster):
-            return await waits.ask_server(partial(self._client.eval, self._text, len(keys), *keys, *values))
+        if isinstance(self.client, Cluster):
+            return await waits.ask_server(partial(self.client.eval, self._text, len(keys), *keys, *values))
         given = _packed([len(keys), *keys, *values])
         try:
             return await self._answer(b"EVALSHA", self._digest, given, len(keys) + len(values), waits)
@@ -159,7 +159,7 @@ class Script:
 
     async def _answer(self, command: bytes, script: str, given: bytes, number: int, waits: Waits) -> Any:  # noqa: ANN401
         """Ask; the library packs each of a batch's values at three times the cost."""
-        pool = self._client.connection_pool
+        pool = self.client.connection_pool
         connection = self._kept_connection(pool) or await waits.ask_server(pool.get_connection)
         command_begins = b"*%d\r\n" % (number + 3) + _packed([command, script])
         is_kept = False

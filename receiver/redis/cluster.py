@@ -98,15 +98,13 @@ class Cluster:
         if time.monotonic() - self._reread_at < _REREAD_INTERVAL:
             return
         self._reread_at = time.monotonic()
-        with suppress(
-            redis.RedisError, redis.exceptions.RedisClusterException
-        ):  # no node answers, or one slot has none
+        with suppress(redis.RedisError, redis.exceptions.RedisClusterException):  # a slot without a node
             self._connected().nodes_manager.initialize()
 
     def _connected(self) -> Any:  # noqa: ANN401  redis-py's client
         with self._lock:
             if self._cluster is None:
-                nodes = [ClusterNode(host, port) for host, port in self._hosts]
+                nodes = [ClusterNode(host, port) for host, port in self._hosts]  # type: ignore[no-untyped-call]
                 self._cluster = RedisCluster(startup_nodes=nodes, **self._options)
             return self._cluster
 

@@ -2,14 +2,15 @@
 
 Redis keys used here:
 
-    hookonce:limit:{<whose>}:<name>    when the bucket is full again (ms, by the clock of Redis), as long as it is not
+    hookonce:{limit:<whose>}:<name>    when the bucket is full again (ms, by the clock of Redis), as long as it is not
 
 A bucket whose value can't be ours (no number, not finite, further ahead than any debt of ours) is full, and no answer
 of Redis makes anybody wait for longer than the longest debt.
 
-One script asks all buckets of a request, which are one source's or client's (so in one slot of a cluster), so that none is taken from where another is empty. Where Redis does not
-answer, each process keeps buckets of its own, a share of what all may have (`share`): full at first, so that much may
-come once more when Redis goes away, and again when it is back.
+One script asks all buckets of a request, so that none is taken from where another is empty; they are one source's or
+client's, and in one slot of a cluster. Where Redis does not answer, each process keeps buckets of its own, a share of
+what all may have (`share`): full at first, so that much may come once more when Redis goes away, and again when it is
+back.
 """
 
 import threading
@@ -29,7 +30,6 @@ from hookonce.receiver.source import Limit
 
 MAX_PUT_OFF = timedelta(days=1)
 """A limit is for what comes at once; whatever was accepted is due after this long at the latest."""
-_PREFIX = "hookonce:limit:"
 _MAX_BUCKETS = 4096
 _NONE = timedelta(0)
 
@@ -144,7 +144,7 @@ class _OwnBuckets:
 
 def _key(bucket: str) -> str:
     whose, _, name = bucket.rpartition(":")
-    return f"{_PREFIX}{{{whose}}}:{name}"
+    return f"hookonce:{{limit:{whose}}}:{name}"
 
 
 def _of(bucket: Bucket) -> tuple[float, float, int]:

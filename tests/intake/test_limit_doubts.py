@@ -10,7 +10,7 @@ from hookonce.receiver.intake.limit_doubts import PATIENCE, QUIET, RECHECK_INTER
 
 REFUSED = 'rate = "4/h"\nover_limit = "refuse"'
 HELD = 'rate = "4/h"'
-BUCKET = "hookonce:limit:{source:shop}:rate"
+BUCKET = "hookonce:{limit:source:shop}:rate"
 OFF = "SELECT max(extract(epoch FROM due_at - received_at))::int FROM hookonce.event_states"
 NOWHERE = "postgresql://127.0.0.1:1/nowhere"
 

@@ -29,7 +29,11 @@ def test_handler_takes_its_command_and_nothing_else(module):
 
     (handler,) = registered("shop_of_commands:pay")
 
-    assert (handler.name, handler.attempts, handler.function) == ("commands.payments", 3, module.pay)
+    assert (handler.name, handler.attempts, handler.function.__wrapped__) == (
+        "commands.payments",
+        3,
+        module.pay,
+    )
     assert handler.takes("commands.payments", "command", "payments")
     assert not handler.takes("commands.refunds", "command", "refunds")
 

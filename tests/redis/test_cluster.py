@@ -62,7 +62,7 @@ def window_keys(client):
     return list(client.scan_iter("hookonce:*", target_nodes="primaries"))
 
 
-def test_batch_over_all_nodes_is_known_to_the_window(lane, client, database_url):
+def test_batch_over_all_nodes_is_known_to_the_window(lane, client):
     events = [new_event(f"evt_{n}") for n in range(EVENTS)]
 
     first, second = commit(lane, events), commit(lane, events)
@@ -170,7 +170,7 @@ def test_receiver_keeps_its_window_on_the_cluster(cluster, open_sources, client)
     answers = [sources.status({"id": f"evt_{n}", "type": "paid"}) for n in (1, 1, 2, 2)]
 
     assert answers == ["accepted", "duplicate"] * 2
-    assert len(window_keys(client)) == 2  # noqa: PLR2004  events
+    assert len(window_keys(client)) == 2
 
 
 def test_node_that_is_away_costs_what_it_knew_and_nothing_else(tmp_path, database_url, redis_url):

@@ -295,7 +295,7 @@ def test_no_bucket_turns_a_delivery_into_an_error(open_sources, valkey, options)
     shop, wrong = open_sources(options), []
 
     for number, (name, value) in enumerate(BUCKETS.items()):
-        for key in ("hookonce:limit:{source:shop}:rate", "hookonce:limit:source:shop:quota"):
+        for key in ("hookonce:{limit:source:shop}:rate", "hookonce:limit:source:shop:quota"):
             valkey.delete(key)
             if isinstance(value, tuple):
                 getattr(valkey, value[0])(key, *value[1:])
@@ -310,7 +310,7 @@ def test_no_bucket_turns_a_delivery_into_an_error(open_sources, valkey, options)
 
 def test_delivery_is_put_off_for_a_day_at_most_whatever_a_bucket_owes(open_sources, valkey):
     shop = open_sources(LIMITED)
-    valkey.set("hookonce:limit:{source:shop}:rate", int((time.time() + 24.9 * 3600) * 1000))
+    valkey.set("hookonce:{limit:source:shop}:rate", int((time.time() + 24.9 * 3600) * 1000))
 
     assert wrong_about(shop, "evt") == []
     [(off,)] = shop.rows("SELECT due_at - received_at FROM hookonce.event_states")

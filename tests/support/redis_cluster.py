@@ -92,7 +92,12 @@ class RedisCluster:
         for port in self.ports[self._primaries :]:
             primary = self.ports[self.ports.index(port) - self._primaries]
             with self.client(port) as node:
-                until(lambda node=node: ids[primary] in str(node.execute_command("CLUSTER NODES")), away=AWAY)
+                until(
+                    lambda node=node, primary=primary: (
+                        ids[primary] in str(node.execute_command("CLUSTER NODES"))
+                    ),
+                    away=AWAY,
+                )
                 node.execute_command("CLUSTER REPLICATE", ids[primary])
         for port in self.ports:
             until(lambda port=port: self._is_joined(port), seconds=30)

@@ -125,7 +125,7 @@ def window_server(url: str) -> Iterator[Finding]:
                 return
             yield judge_cluster(client.cluster_info())
     except RedisUnavailable as error:
-        text = f"does not answer ({error}); nothing is lost, duplicates cost more; start it, or correct WINDOW_REDIS_URL"
+        text = f"does not answer ({error}); duplicates cost more; start it, or correct WINDOW_REDIS_URL"
         yield Finding("fail", "window", text)
 
 
@@ -299,7 +299,7 @@ def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "fail",
             "redis",
-            f"{name} is a node of a cluster, which RQ can't use; name the cluster in WINDOW_REDIS_URL, and a server in REDIS_URL",
+            f"{name} is a cluster's, which RQ can't use; name it in WINDOW_REDIS_URL, and a server in REDIS_URL",
         )
     else:
         yield Finding("ok", "redis", f"{name} answers")

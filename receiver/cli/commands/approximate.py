@@ -1,0 +1,87 @@
+"""`hookonce approximate`: ids of which a few may be mistaken; what they cost, and how full they are."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.options.event_options import AS_JSON
+from hookonce.receiver.cli.options.time_option import SPAN
+from hookonce.receiver.cli.output.tables import print_json, show
+
+if TYPE_CHECKING:
+    from hookonce.receiver.redis.approximate import Shape
+
+
+@click.group()
+def approximate() -> None:
+    """Plan and watch sets of ids of which a few may be mistaken."""
+
+
+@approximate.command()
+@click.option("--keep", type=SPAN, default="1h", show_default=True, help="How long an id is known.")
+@click.option(
+    "--most", type=click.IntRange(min=1), required=True, help="Ids that come in that time, at most."
+)
+@click.option(
+    "--one-in",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="New ids of which one may be taken for known.",
+)
+@click.option("--exact", is_flag=True, help="Keep digests of all ids, and mistake none.")
+@AS_JSON
+def plan(keep: timedelta, most: int, one_in: int, *, exact: bool, as_json: bool) -> None:
+    """Print the memory that a set needs in Redis."""
+    from hookonce.receiver.redis.approximate import SPANS, Shape
+
+    try:
+        shape = Shape(keep, most, one_in, exact)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        print_json({"memory": shape.memory, "bits": shape.bits, "hashes": shape.hashes, "spans": SPANS})
+        return
+    how = (
+        "sets of digests"
+        if exact
+        else f"Bloom filters of {shape.bits:,} bits, {shape.hashes} of them for each id"
+    )
+    click.echo(f"{shape.memory / 1e6:,.1f} MB of Redis at most: {SPANS} {how}")
+    if not exact:
+        click.echo(
+            f"full, one new id in {one_in:,} is taken for known; with --exact none is, for {_exact(shape):,.1f} MB"
+        )
+
+
+def _exact(shape: "Shape") -> float:
+    return replace(shape, exact=True).memory / 1e6
+
+
+@approximate.command("list")
+@AS_JSON
+def list_(*, as_json: bool) -> None:
+    """List the sets that were used lately, and how full each is."""
+    from hookonce.receiver.redis.approximate import figures
+    from hookonce.receiver.redis.client import RedisUnavailable, connect
+
+    try:
+        with connect(configured().window_url) as client:
+            found = figures(client)
+    except RedisUnavailable as error:
+        raise click.ClickException(
+            f"Redis does not answer ({error}); start it, or correct REDIS_URL"
+        ) from None
+    if as_json:
+        for each in found:
+            print_json(each._asdict())
+        return
+    columns = ("name", "keep", "how", "ids", "of", "mistaken", "unanswered")
+    rows = [
+        (each.name, each.keep, each.how, each.ids, each.most, f"{each.wrong:.1f}", each.unanswered)
+        for each in found
+    ]
+    show(columns, rows, empty="nothing approximate was used lately; see hookonce.approximate")
