@@ -7,11 +7,13 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from hookonce import approximate as declare
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.reasons import REASONS
 from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.redis import approximate
 from tests.support import desk
 from tests.support.waiting import until
 
@@ -167,3 +169,11 @@ def test_role_that_sees_no_sessions_scrapes_the_rest(
 
     assert told["hookonce_slots"]["busy"] == 3
     assert "hookonce_long_transaction_seconds" not in told
+
+
+def test_approximate_sets_tell_how_full_they_are(scrape, redis_url):
+    approximate.use(redis_url)
+    declare("clicks_of_metrics", keep="1h", most=100).mark(["a", "b"])
+    approximate.use("")
+
+    assert scrape()["hookonce_approximate_fill"] == {"clicks_of_metrics": 0.02}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
+from hookonce import approximate as declare
 from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
@@ -15,6 +16,7 @@ from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import IssueState
 from hookonce.receiver.ledger.store import store
+from hookonce.receiver.redis import approximate
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
 from tests.support.issues import ID, die_of
@@ -384,6 +386,21 @@ def test_watch_reports_a_redis_that_takes_no_writes(watch, connection, settings)
     watch.evaluate(connection)
 
     assert is_open(connection) == [("window_trouble", "redis")]
+
+
+def test_watch_reports_an_approximate_set_that_is_nearly_full(watch, connection, settings):
+    approximate.use(settings.redis_url)
+    clicks = declare("clicks_of_alerts", keep="1h", most=100)
+    clicks.mark(f"id-{n}" for n in range(70))
+    watch.evaluate(connection)
+    assert is_open(connection) == []
+
+    clicks.mark(f"id-{n}" for n in range(85))
+    look_again(connection)
+    watch.evaluate(connection)
+
+    approximate.use("")
+    assert is_open(connection) == [("approximate_full", "clicks_of_alerts")]
 
 
 def test_watch_is_patient_with_a_redis_that_is_away(watch, connection):
