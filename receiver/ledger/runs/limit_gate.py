@@ -24,7 +24,7 @@ import psycopg
 
 from hookonce.receiver.ledger.reasons import LIMIT
 from hookonce.receiver.ledger.runs.decisions import PlannedRun
-from hookonce.receiver.ledger.runs.run_limits import CHANGING, Rate, Schedule, rate_of
+from hookonce.receiver.ledger.runs.run_limits import Rate, Schedule, rate_of
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
@@ -180,7 +180,7 @@ def hold_back(
     keys = _keys(limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
     heads = {(handler, key): head for handler, key, head, _, _ in rows}
-    given = {(handler, key): schedule.removeprefix(CHANGING) for handler, key, _, schedule, _ in rows}
+    given = {(handler, key): schedule for handler, key, _, schedule, _ in rows}
     now = rows[0][4]
     asked = [each for each in limited if each.limit and each.limit.concurrency]
     places = _Places(_held(connection, _keys(asked)) if asked else {}, tokens, at_once)
@@ -279,7 +279,7 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
         left: dict[LimitKey, bool] = {}
         for handler, key, head, schedule, now in waiting:
             free = min(limits[handler] - taken.get((handler, key), 0), MAX_WAITING)
-            rate = rate_of(schedule.removeprefix(CHANGING))
+            rate = rate_of(schedule)
             times = max(math.ceil((now + AHEAD - head) / rate.interval), 1) if rate and head > now else None
             if free > 0:
                 events += _take_up(connection, (handler, key), free, times)

@@ -16,8 +16,6 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
-CHANGING = "~"
-"""What is put before the schedule of a row of `limits` while runs are left that an older one has put off."""
 _FARTHEST = timedelta(days=3650)
 """How far off a time may be: a queue of millions at one a day would come to the end of the calendar."""
 
