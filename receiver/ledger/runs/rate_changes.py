@@ -100,7 +100,7 @@ class RateChanges:
                 row = connection.execute("SELECT extract(epoch FROM now())").fetchone()
                 self._began = row[0] if row else None
             limits = {"began": self._began, "agreed": AGREED, "set_back": SET_BACK}
-            ahead = dict(connection.execute(_WRITE, values | limits).fetchall())
+            ahead: dict[str, timedelta] = dict(connection.execute(_WRITE, values | limits).fetchall())
             if ahead:
                 log.warning(CLOCK_SET_BACK, max(ahead.values()), ", ".join(ahead))
             return {schedule for (schedule,) in connection.execute(_CHANGED, values)}
