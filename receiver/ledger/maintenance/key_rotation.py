@@ -45,17 +45,19 @@ CASE WHEN t.error ~ '^[A-Za-z_][A-Za-z0-9_.]*(:| [(]|$)'
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of sealed rows: what is sealed of a row `t`, with which key, what it is bound to, and how it is written.
+    """One kind of sealed rows `t`: the column that holds what is sealed, what that is bound to, and by which bond.
 
-    `text` is bytes, sealed or in the clear, and null where a row has nothing of the kind. `id` is what pages are made
-    of; `part` tells rows apart that share it. `write` assigns `n.text`, and the key's id.
+    `clear` is the column that it stands in where it is not sealed, if that is another; `text` reads it all the same,
+    as bytes. `also` is written besides. `id` is what pages are made of; `part` tells rows apart that share it.
     """
 
     name: str
-    text: LiteralString
+    column: LiteralString
     bound_to: LiteralString
     bond: Callable[..., AssociatedData]
-    write: LiteralString = ""
+    clear: LiteralString = ""
+    text: LiteralString = ""
+    also: LiteralString = "key_id = %(first)s"
     id: LiteralString = "t.id"
     id_type: LiteralString = "bigint"
     part: LiteralString = "''"
@@ -65,66 +67,47 @@ class Kind:
 
 _EVENT: LiteralString = "LEFT JOIN hookonce.events e ON e.id = t.event"
 _BODY: LiteralString = "e.source, e.event_id, e.fingerprint"
+_ATTEMPT: LiteralString = "t.event, t.handler, t.cycle, t.attempt"
+_HANDLERS: LiteralString = "t.handler || E'\n' || t."
+_SEALED_WITH: LiteralString = "t.headers ->> 'Hookonce-Key'"
 # As `receiver.idempotency.sealed` seals them: headers and body, the key's id in the place of the headers.
-_ANSWER: LiteralString = """
-CASE WHEN t.headers ->> 'Hookonce-Key' IS NOT NULL THEN t.body
-     ELSE convert_to(coalesce(t.headers::text, '{}') || E'\n', 'UTF8') || t.body END
+_ANSWER: LiteralString = f"""
+CASE WHEN {_SEALED_WITH} IS NOT NULL THEN t.body
+     ELSE convert_to(coalesce(t.headers::text, '{{}}') || E'\n', 'UTF8') || t.body END
 """
+_ANSWER_KEY: LiteralString = "headers = json_build_object('Hookonce-Key', %(first)s::text)"
+_NEW_ERROR: LiteralString = "key_id = %(first)s, error = " + _BARE_ERROR
 KINDS = (
-    Kind("bodies", "t.body", _BODY, body_context, id="t.event", join=_EVENT),
-    Kind("conflicts", "t.body", "e.source, e.event_id, t.fingerprint", body_context, join=_EVENT),
-    Kind(
-        "failures",
-        "t.traceback",
-        "t.event, t.handler, t.cycle, t.attempt",
-        traceback_context,
-        "traceback = n.text, key_id = %(first)s, error = " + _BARE_ERROR,
-    ),
-    Kind(
-        "run_logs",
-        "t.lines",
-        "t.event, t.handler, t.cycle, t.attempt",
-        log_context,
-        "lines = n.text, key_id = %(first)s",
-    ),
+    Kind("bodies", "body", _BODY, body_context, id="t.event", join=_EVENT),
+    Kind("conflicts", "body", "e.source, e.event_id, t.fingerprint", body_context, join=_EVENT),
+    Kind("failures", "traceback", _ATTEMPT, traceback_context, also=_NEW_ERROR),
+    Kind("run_logs", "lines", _ATTEMPT, log_context),
     Kind(
         "runs",
-        "coalesce(t.sealed_result, convert_to(t.result::text, 'UTF8'))",
+        "sealed_result",
         "t.event, t.handler",
         result_context,
-        "sealed_result = n.text, key_id = %(first)s, result = NULL",
+        clear="result",
         id="t.event",
-        part="t.handler || E'\n' || t.cycle",
+        part=_HANDLERS + "cycle",
     ),
     Kind(
-        "steps",
-        "t.result",
-        "t.event, t.handler, t.name",
-        step_context,
-        id="t.event",
-        part="t.handler || E'\n' || t.name",
+        "steps", "result", "t.event, t.handler, t.name", step_context, id="t.event", part=_HANDLERS + "name"
     ),
-    Kind("rejected", "t.body_prefix", "t.source, t.reason, t.rejected_at", rejected_context),
-    Kind("quarantine", "t.delivery", "t.source, t.reason, t.arrived_at", quarantine_context),
-    Kind(
-        "handed_secrets",
-        "coalesce(t.sealed, convert_to(t.secret, 'UTF8'))",
-        "t.source",
-        secret_context,
-        "sealed = n.text, key_id = %(first)s, secret = NULL",
-        id="0",
-        part="t.source",
-    ),
+    Kind("rejected", "body_prefix", "t.source, t.reason, t.rejected_at", rejected_context),
+    Kind("quarantine", "delivery", "t.source, t.reason, t.arrived_at", quarantine_context),
+    Kind("handed_secrets", "sealed", "t.source", secret_context, clear="secret", id="0", part="t.source"),
     Kind(
         "idempotency",
-        _ANSWER,
+        "body",
         "t.scope, t.key",
         answer_context,
-        "body = n.text, headers = json_build_object('Hookonce-Key', %(first)s::text)",
+        text=_ANSWER,
+        also=_ANSWER_KEY,
         id="t.expires_at",
         id_type="timestamptz",
         part="t.scope || E'\n' || t.key",
-        key="t.headers ->> 'Hookonce-Key'",
+        key=_SEALED_WITH,
     ),
 )
 
@@ -138,19 +121,15 @@ _ALL: LiteralString = "true"
 
 _USED = "SELECT {key}, count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL GROUP BY 1"
 
-# A page may end between rows of one id; they are all read, and the next page begins behind it.
-_PAGE = """
-SELECT DISTINCT id FROM (
-    SELECT id, sum(size) OVER (ORDER BY id) - size AS before
-    FROM (SELECT {id} AS id, octet_length({text}) AS size FROM {table} t
-          WHERE {rows} AND (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
-                AND {text} IS NOT NULL ORDER BY 1 LIMIT %(step)s) AS page
-) AS sized WHERE before < %(bytes)s ORDER BY id
-"""
-
+# Rows that share an id are of one page: the next begins behind it.
 _READ = """
-SELECT {id}, {part}, {text}, sha256({text}), {key}, {bound_to} FROM {table} t {join}
-WHERE {rows} AND {id} = ANY(%s) AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s
+SELECT * FROM (
+    SELECT *, coalesce(sum(size) OVER (ORDER BY at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP), 0) AS before FROM (
+        SELECT {id} AS at, {part}, {text}, sha256({text}), {key}, octet_length({text}) AS size, {bound_to}
+        FROM {table} t {join}
+        WHERE {rows} AND (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
+              AND {text} IS NOT NULL ORDER BY 1 FETCH FIRST (%(step)s) ROWS WITH TIES) AS page
+) AS sized WHERE before < %(bytes)s ORDER BY at
 """
 
 # No join by the digest: it would be made of every row.
@@ -203,16 +182,11 @@ def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterat
 def _reseal_table(
     connection: psycopg.Connection, keyring: Keyring, kind: Kind, rows: LiteralString, done: Rotated
 ) -> Iterator[Rotated]:
-    last = None
-    while True:
-        page = {"last": last, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
-        ids = [row[0] for row in connection.execute(_of(kind, rows, _PAGE), page)]
-        if not ids:
-            return
-        last = ids[-1]
+    page = {"last": None, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
+    while found := connection.execute(_of(kind, rows, _READ), page).fetchall():
+        page["last"] = found[-1][0]
         anew = []
-        found = connection.execute(_of(kind, rows, _READ), [ids, keyring.first])
-        for row, part, text, digest, key, *bound_to in found:
+        for row, part, text, digest, key, _, *bound_to, _ in found:
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
                 done.left[key or "none"] = done.left.get(key or "none", 0) + 1
@@ -242,19 +216,20 @@ def _parts(connection: psycopg.Connection) -> list[tuple[Kind, LiteralString]]:
 
 def _of(kind: Kind, rows: LiteralString, query: LiteralString) -> sql.Composed:
     """Return a query of these rows of one table."""
-    column = kind.text.removeprefix("t.")
-    return sql.SQL(query).format(
-        table=sql.SQL("hookonce.{}").format(sql.Identifier(kind.name)),
-        rows=sql.SQL(rows),
-        id=sql.SQL(kind.id),
-        id_type=sql.SQL(kind.id_type),
-        part=sql.SQL(kind.part),
-        text=sql.SQL(kind.text),
-        key=sql.SQL(kind.key),
-        bound_to=sql.SQL(kind.bound_to),
-        join=sql.SQL(kind.join),
-        write=sql.SQL(kind.write or column + " = n.text, key_id = %(first)s"),
-    )
+    text, write = kind.text or f"t.{kind.column}", f"{kind.column} = n.text, {kind.also}"
+    if kind.clear:
+        text, write = (
+            f"coalesce({text}, convert_to(t.{kind.clear}::text, 'UTF8'))",
+            f"{write}, {kind.clear} = NULL",
+        )
+    texts: dict[str, LiteralString] = {
+        "rows": rows,
+        "text": text,
+        "write": write,
+        **{name: getattr(kind, name) for name in ("id", "id_type", "part", "key", "bound_to", "join")},
+    }
+    table = sql.SQL("hookonce.{}").format(sql.Identifier(kind.name))
+    return sql.SQL(query).format(table=table, **{name: sql.SQL(each) for name, each in texts.items()})
 
 
 def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:
