@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -45,7 +45,7 @@ from hookonce.receiver.ledger.runs import (
 )
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, Paced
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
@@ -136,6 +136,7 @@ class Claimer:
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
         self._failing: AbstractSet[str] = frozenset()
+        self._crowd: Mapping[str, Sequence[Kind]] = {}
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
@@ -233,6 +234,7 @@ class Claimer:
                 cursor=self._cursor,
                 at_once=at_once,
                 finished=finished,
+                parks_batches=self._is_batch_under_way,
             )
         except BaseException:
             self._held.give_back_finished(finished)
@@ -240,7 +242,7 @@ class Claimer:
         self._hold(claim.runs)
         self.buffer.put(claim.runs, until)
         self._shared.failure_rows.take_from_claim(claim.failing)
-        self._failing = claim.failing
+        self._failing, self._crowd = claim.failing, claim.crowd
         if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
             with self.tolerating("what others have lost was not taken over"):
                 takeover.take_over(self.executor.idle_ledger, WorkerEnd(handlers=self.registry))
@@ -248,7 +250,8 @@ class Claimer:
 
     def _claim_suspect(self, overdue: timedelta = timedelta(0)) -> ClaimedRun | None:
         """Claim a suspect that was due for so long, to be run with nothing beside it."""
-        claim = self._claim_waiting(self.executor, Waiting(Waits.SUSPECT, self._names, wait=overdue))
+        wanted = Waiting(Waits.SUSPECT, self._names, wait=overdue)
+        claim = self._claim_waiting(self.executor, wanted, Plan(self.registry))
         return claim.runs[0] if claim.runs else None
 
     def claim_batch(self, executor: Executor, name: str) -> Claim:
@@ -259,9 +262,9 @@ class Claimer:
         handler = self.registry.named(name)
         if handler is None or handler.batch is None:
             return Claim()
-        claim = self._claim_waiting(
-            executor, Waiting(Waits.BATCH, [name], handler.batch.most, handler.batch.wait)
-        )
+        size, kinds = handler.batch, self._crowd.get(name, ())
+        wanted = Waiting(Waits.BATCH, [name], size.most, size.wait, kinds, self._cursor.since)
+        claim = self._claim_waiting(executor, wanted, Plan(self.registry, batch=name))
         if claim.is_more and claim.runs:
             self.call_for_help()
         return claim
@@ -273,8 +276,8 @@ class Claimer:
             claims.park_head(executor.idle_ledger, Plan(self.registry), since, _PAGES)
             self._full_looks.end()
 
-    def _claim_waiting(self, executor: Executor, wanted: Waiting) -> Claim:
-        claim = claims.claim(executor.idle_ledger, Plan(self.registry), wanted=wanted, at_once=wanted.most)
+    def _claim_waiting(self, executor: Executor, wanted: Waiting, plan: Plan) -> Claim:
+        claim = claims.claim(executor.idle_ledger, plan, wanted=wanted, at_once=wanted.most)
         self._hold(claim.runs)
         return claim
 
@@ -382,6 +385,11 @@ class Claimer:
     def longest_wait(self, longest: float) -> float:
         """Return how long (seconds) a worker may wait for a notification before it is to look again."""
         return longest
+
+    @property
+    def _is_batch_under_way(self) -> bool:
+        """Whether runs of batches must not wait for a batch to take them from where they are due."""
+        return False
 
     @property
     def under_way(self) -> Attempt | None:

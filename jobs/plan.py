@@ -52,8 +52,10 @@ class _Run(NamedTuple):
 class Plan:
     """The plan of one claim, as `decisions.Decide` asks for it."""
 
-    def __init__(self, handlers: Registry, room: Room = EVERYTHING) -> None:
+    def __init__(self, handlers: Registry, room: Room = EVERYTHING, *, batch: str | None = None) -> None:
+        """Decide on what is due, or on what may be in a `batch` of a handler: all else is left then."""
         self._handlers = handlers
+        self._batch = batch
         self._room = room
 
     @property
@@ -91,6 +93,9 @@ class Plan:
             decision = Decision.IGNORE
         elif run.name in paused.handlers and not is_trial:
             decision, waits = Decision.WAIT, Waits.HANDLER
+        elif self._batch is not None:
+            is_beside = run.row.waits or not (run.row.attempts or is_trial)
+            decision = Decision.LEASE if run.name == self._batch and is_beside else Decision.LEAVE
         elif run.handler is None:
             decision, delay = Decision.WAIT, UNKNOWN_HANDLER_PAUSE
         elif run.handler.batch is not None and not (run.row.attempts or is_trial or run.row.waits):

@@ -106,6 +106,10 @@ class Pool(Claimer):
             is_free = len(self._free) == len(self._slots)
             return not (is_asked or is_batch) and is_free and not len(self.buffer)
 
+    @property
+    def _is_batch_under_way(self) -> bool:
+        return self._batches is not None and self._batches.claimed is not None
+
     # What slots ask of it, in their threads
 
     def next_for(self, slot: Slot) -> ClaimedRun | None:

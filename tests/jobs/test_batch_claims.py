@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.ledger.runs import due_rows, ends
+from hookonce.jobs.plan import Plan
+from hookonce.receiver.ledger.runs import claims, due_rows, ends
+from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import RunStatus, Waits
 from tests.jobs.test_batches import Batches, names, on_batches, work_to_the_end
 from tests.support.claiming import NO_TIME, batch, claim_batch
 from tests.support.inbox import effect
@@ -97,3 +99,74 @@ def test_heavy_bodies_are_loaded_when_their_batch_is_run(inbox, monkeypatch):
     work_to_the_end(inbox)
 
     assert sizes == [[100_000] * 8, [100_000] * 2]
+
+
+def take_crowd(inbox, *kinds, name="handler", **options):
+    """Claim a batch that is filled up with due events of these kinds; return the events and the claim."""
+    size = inbox.registry.named(name).batch
+    wanted = Waiting(Waits.BATCH, [name], size.most, size.wait, kinds, **options)
+    claim = claims.claim(inbox.connection, Plan(inbox.registry, batch=name), wanted=wanted, at_once=size.most)
+    return [run.event.event_id for run in claim.runs], claim
+
+
+CROWD = ("stripe", "payment.done")
+
+
+def test_crowd_is_taken_from_where_it_is_due(inbox):
+    on_batches(inbox, Batches().handler, most=10)
+    inbox.on(effect)
+    inbox.deliver(*names(18), type=CROWD[1])
+
+    assert take_crowd(inbox)[0] == []
+    assert [take_crowd(inbox, CROWD)[0] for _ in range(2)] == [names(18)[:10], names(18)[10:]]
+    waiting = (
+        "SELECT count(*) FROM hookonce.queue WHERE handler = 'effect' AND waits IS NULL AND token IS NULL"
+    )
+    assert inbox.rows(waiting) == [(18,)]
+
+
+def test_batch_is_filled_up_and_leaves_what_is_not_its_own(inbox):
+    on_batches(inbox, Batches().handler, most=10, pattern="mine")
+    inbox.on(effect, pattern="other")
+    inbox.deliver(*names(4), type="mine")
+    batch(inbox.connection, inbox.registry)
+    inbox.deliver("other_1", type="other")
+    inbox.deliver("new_1", "new_2", type="mine")
+    inbox.connection.execute(
+        "UPDATE hookonce.queue SET attempts = 1 WHERE type = 'mine' AND waits IS NULL AND event = "
+        "(SELECT max(event) FROM hookonce.queue)"
+    )
+
+    taken, _ = take_crowd(inbox, ("stripe", "mine"), ("stripe", "other"))
+
+    assert taken == [*names(4), "new_1"]
+    assert inbox.rows("SELECT handler, waits FROM hookonce.queue WHERE token IS NULL") == [(None, None)] * 2
+
+
+def test_part_of_a_batch_is_not_filled_up(inbox):
+    on_batches(inbox, Batches().handler, most=10)
+    inbox.deliver(*names(4))
+    batch(inbox.connection, inbox.registry)
+    inbox.connection.execute("UPDATE hookonce.queue SET waits = 'batch:0004:1'")
+    inbox.deliver("new", type=CROWD[1])
+
+    assert take_crowd(inbox, CROWD)[0] == names(4)
+
+
+def test_crowd_that_is_too_few_waits_for_more(inbox):
+    on_batches(inbox, Batches().handler, most=10, wait=timedelta(hours=1))
+    inbox.deliver(*names(4), type=CROWD[1])
+
+    taken, claim = take_crowd(inbox, CROWD)
+
+    assert (taken, claim.unripe is not None) == ([], True)
+
+
+def test_worker_takes_a_crowd_in_whole_batches(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, most=100)
+    inbox.deliver(*names(250))
+
+    work_to_the_end(inbox)
+
+    assert taken.sizes == [100, 100, 50]

@@ -8,9 +8,9 @@ changes nothing that an index knows of. Lock order: rows of the queue (skipped, 
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import psycopg
@@ -21,7 +21,7 @@ from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import ClaimContext, Decide, Decision, PlannedRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.states import EventStatus, Waits
 
@@ -40,7 +40,8 @@ class Claim:
     `met`: the runs that something was done with; `is_more`: some that are due may be left. `waiting`: those that were
     made to wait for a paused handler or source. `failing`: handlers whose failures in a row are counted
     (`receiver.ledger.runs.breakers`). `is_anything_lost`, `has_suspects`: see `ClaimContext`. `batched`: handlers of
-    batches for which some were met. `unripe`: how long the few that wait for a batch wait for others.
+    batches for which some were met; `crowd`: of which kinds, where these are much of what is due. `unripe`: how long
+    the few that wait for a batch wait for others.
     """
 
     runs: Sequence[ClaimedRun] = ()
@@ -51,6 +52,7 @@ class Claim:
     is_anything_lost: bool = False
     has_suspects: bool = False
     batched: AbstractSet[str] = frozenset()
+    crowd: Mapping[str, Sequence[Kind]] = field(default_factory=dict)
     unripe: timedelta | None = None
 
 
@@ -124,12 +126,13 @@ def claim(  # noqa: PLR0913  all but two by keyword
     wanted: Waiting | None = None,
     at_once: int = 1,
     finished: Iterable[uuid.UUID] = (),
+    parks_batches: bool = True,
 ) -> Claim:
     """Lease due runs: of events `ids`, or what waits as it is `wanted`, or any; committed.
 
     Without these, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a handler that
     is limited to a number at once this worker can have under way. `finished`: claims of this worker that are over, to
-    be forgotten.
+    be forgotten. Without `parks_batches` many runs of batches are left for batches to be filled up with.
     """
     cursor = cursor or DueCursor()
     with plans.claiming(connection):
@@ -150,17 +153,22 @@ def claim(  # noqa: PLR0913  all but two by keyword
     _report(planned)
     is_full = len(found.rows) + len(found.gone) == limit
     is_left = any(each.decision is Decision.LEAVE for each in planned)
+    batched = _batched(planned)
+    is_crowd = is_full and _BATCHED_SHARE * sum(map(len, batched.values())) > len(planned)
     return Claim(
         runs,
         met=sum(each.decision is not Decision.LEAVE for each in planned) + len(found.gone),
         is_more=found.is_full
         if wanted
         else is_full or bool(found.gone) or is_left or (ids is None and cursor.has_passed_crowd),
-        waiting=_park(connection, decide, paused, planned, wanted or cursor, is_full=is_full),
+        waiting=_park(
+            connection, decide, paused, planned, wanted or cursor, is_crowd=is_crowd and parks_batches
+        ),
         failing=paused.failing,
         is_anything_lost=paused.is_anything_lost,
         has_suspects=paused.has_suspects,
-        batched={each.handler for each in planned if each.waits == Waits.BATCH},
+        batched=batched.keys(),
+        crowd={handler: list(set(kinds)) for handler, kinds in batched.items()} if is_crowd else {},
         unripe=found.unripe,
     )
 
@@ -305,6 +313,15 @@ def _report(planned: Sequence[PlannedRun]) -> None:
             log.info("ignored", extra={"event": event.id, "source": event.source, "type": event.type})
 
 
+def _batched(planned: Sequence[PlannedRun]) -> Mapping[str, list[Kind]]:
+    """Return the handlers of batches that have runs here, and the kinds of these."""
+    found: dict[str, list[Kind]] = {}
+    for each in planned:
+        if each.waits == Waits.BATCH:
+            found.setdefault(each.handler, []).append((each.row.event.source, each.row.event.type))
+    return found
+
+
 def _park(  # noqa: PLR0913  the last by keyword
     connection: psycopg.Connection,
     decide: Decide,
@@ -312,16 +329,15 @@ def _park(  # noqa: PLR0913  the last by keyword
     planned: Sequence[PlannedRun],
     where: DueCursor | Waiting,
     *,
-    is_full: bool,
+    is_crowd: bool,
 ) -> int:
     """Make wait what is to wait beside what a claim has met; return how many runs wait for a pause. Committed.
 
-    Where much of what a claim has met is of that kind, many more may come: they would keep all others waiting. The
-    claim is committed before: what it has leased must be run, even if this fails.
+    Where much of what a claim has met is of that kind, or runs of batches are a crowd, many more may come: they would
+    keep all others waiting. The claim is committed before: what it has leased must be run, even if this fails.
     """
     waiting = sum(each.waits == Waits.HANDLER for each in planned)
-    batched = sum(each.waits == Waits.BATCH for each in planned) if is_full else 0
-    is_crowd = 2 * waiting > len(planned) or _BATCHED_SHARE * batched > len(planned)
+    is_crowd |= 2 * waiting > len(planned)
     try:
         if paused.has_rows:
             waiting += _park_rows(connection, where)
@@ -352,7 +368,7 @@ def park_head(connection: psycopg.Connection, decide: Decide, since: datetime | 
     for _ in range(pages):
         with plans.claiming(connection):
             pauses = connection.execute(PAUSED, prepare=True)
-            found = due_rows.head(connection, due_rows.HEAD, since, heavy=-1)
+            found = due_rows.head(connection, due_rows.HEAD, since)
             planned = _with_pauses(connection, decide, found.rows, paused_of(pauses.fetchall()))
             others = {each.row.event.id for each in planned if each.waits not in {Waits.HANDLER, Waits.BATCH}}
             waiting = [each for each in planned if each.row.event.id not in others]

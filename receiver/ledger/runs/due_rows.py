@@ -39,27 +39,30 @@ IN_EVENTS = values(ClaimedEvent, "events")
 VALUES = {name: f"e.{name}" for name in IN_EVENTS} | values(ClaimedEvent, "bodies")
 _WIDTH = len(ClaimedEvent._fields)
 _QUEUED = ", ".join(OF_QUEUE)
-_EVENT = """LEFT JOIN hookonce.events e ON e.id = d.event
-LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at AND %(heavy)s >= 0"""
+_EVENT = "LEFT JOIN hookonce.events e ON e.id = d.event"
+_BODY = "LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at"
+# To be made to wait, rows need no bodies, and of their events no more than what a handler is found by.
+_FOR_PLAN = dict.fromkeys(VALUES, "NULL") | {name: VALUES[name] for name in ("source", "provider", "type")}
 
 
-def _columns(columns: dict[str, str], *others: str) -> str:
+def _columns(columns: dict[str, str]) -> str:
     """Return what is read of rows; an event that is gone has nothing but its id."""
-    of_event = [(columns | {"id": "d.event"})[name] for name in ClaimedEvent._fields]
-    return ", ".join([*of_event, *(f"d.{name}" for name in OF_QUEUE), *others])
+    of_event = [f"{(columns | {'id': 'd.event'})[name]} AS {name}" for name in ClaimedEvent._fields]
+    return ", ".join([*of_event, *(f"d.{name}" for name in OF_QUEUE)])
 
 
-def reading(which: str, columns: dict[str, str] = VALUES) -> str:
+def reading(which: str, columns: dict[str, str] = VALUES, joined: str = f"{_EVENT} {_BODY}") -> str:
     """Return the statement that locks rows of the queue by a condition, those due first, and reads their events."""
     return f"""
 WITH due AS MATERIALIZED (
     SELECT event, {_QUEUED} FROM hookonce.queue WHERE {which} ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-SELECT {_columns(columns)} FROM due d {_EVENT} ORDER BY d.due_at, d.event, d.n
+SELECT {_columns(columns)} FROM due d {joined} ORDER BY d.due_at, d.event, d.n
 """  # noqa: S608  constants
 
 
-# To be made to wait, rows need no bodies: with `heavy` below 0 none is read.
-_DUE = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
+_IS_DUE_HERE = f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}"
+_DUE = reading(_IS_DUE_HERE)
+_DUE_FOR_PLAN = reading(_IS_DUE_HERE, _FOR_PLAN, _EVENT)
 # Of named events; or among what has become due last, the first of each kind that is not left out. Written so that no
 # index but that of the key fits: in the order of due times all that is due would be read for them.
 _IS_DUE_BY_KEY = MAY_BE_CLAIMED.replace("waits IS NULL", "coalesce(waits, '') = ''")
@@ -85,25 +88,41 @@ _SIZE = f"""CASE WHEN octet_length(b.body) > %(heavy)s THEN {HEAVY_COUNTS_AS}
                  ELSE coalesce(octet_length(b.body), 0) END"""
 # Few wait for more: until the first was due for long enough, or has a time of its rate, which it would miss. None waits
 # for a time that is still to come: the clock was ahead when it was given.
-_IS_UNRIPE = f"""waits = '{Waits.BATCH}' AND count(*) OVER () < %(limit)s AND sum({_SIZE}) OVER () <= %(most_bytes)s
+_IS_UNRIPE = f"""coalesce(waits, '{Waits.BATCH}') = '{Waits.BATCH}'
+    AND count(*) OVER () < %(limit)s AND sum({_SIZE}) OVER () <= %(most_bytes)s
     AND min(due_at) OVER () > now() - %(wait)s AND min(due_at) OVER () <= now()
     AND NOT bool_or(slot_at IS NOT NULL) OVER ()"""
+_READ = [
+    "CASE WHEN unripe IS NULL THEN body END" if name == "body" else name for name in ClaimedEvent._fields
+]
+_READ += OF_QUEUE
 _WAITING = f"""
-WITH due AS MATERIALIZED (
+WITH marked AS MATERIALIZED (
     SELECT q.* FROM unnest(%(handlers)s::text[]) AS h (name), LATERAL (
-        SELECT event, {_QUEUED}, received_at FROM hookonce.queue
+        SELECT event, {_QUEUED} FROM hookonce.queue
         WHERE waits = {_WORD} AND waiting_handler = h.name AND {_MAY_BE_TAKEN}
         ORDER BY event LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS q
     ORDER BY event LIMIT %(limit)s
+), unmarked AS MATERIALIZED (
+    SELECT event, {_QUEUED} FROM hookonce.queue
+    WHERE {_IS_DUE_BY_KEY} AND event = ANY(ARRAY(
+        SELECT event FROM (SELECT event, source, type, handler, attempts FROM hookonce.queue
+                           WHERE {IS_DUE_SINCE} ORDER BY due_at
+                           LIMIT CASE WHEN cardinality(%(types)s::text[]) = 0 THEN 0 ELSE 2 * %(limit)s END) AS head
+        WHERE (handler IS NULL OR handler = ANY(%(handlers)s) AND attempts = 0)
+              AND (source, type) IN (SELECT * FROM unnest(%(sources)s::text[], %(types)s::text[]))))
+    ORDER BY due_at
+    LIMIT (SELECT CASE WHEN bool_or(waits <> %(word)s) THEN 0 ELSE %(limit)s - count(*) END FROM marked)
+    FOR UPDATE SKIP LOCKED
+), due AS (
+    SELECT * FROM marked UNION ALL SELECT * FROM unmarked
 ), sized AS MATERIALIZED (
-    SELECT d.*, row_number() OVER so_far AS number, sum({_SIZE}) OVER so_far AS bytes,
+    SELECT {_columns(VALUES)}, row_number() OVER so_far AS number, sum({_SIZE}) OVER so_far AS bytes,
            CASE WHEN {_IS_UNRIPE} THEN least(%(wait)s - (now() - min(due_at) OVER ()), %(wait)s) END AS unripe,
            count(*) OVER () = %(limit)s OR sum({_SIZE}) OVER () > %(most_bytes)s AS is_full
-    FROM due d LEFT JOIN hookonce.bodies b ON b.event = d.event AND b.received_at = d.received_at
-    WINDOW so_far AS (ORDER BY d.event ROWS UNBOUNDED PRECEDING)
+    FROM due d {_EVENT} {_BODY} WINDOW so_far AS (ORDER BY d.event ROWS UNBOUNDED PRECEDING)
 )
-SELECT {_columns(VALUES | {"body": f"CASE WHEN unripe IS NULL THEN {VALUES['body']} END"}, "unripe", "is_full")}
-FROM sized d {_EVENT} WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY d.event
+SELECT {", ".join(_READ)}, unripe, is_full FROM sized WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY id
 """  # noqa: S608  constants
 _HAS_SUSPECT = f"""
 SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND {_MAY_BE_TAKEN})
@@ -113,13 +132,16 @@ SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND {_
 class Waiting(NamedTuple):
     """What is read by its word, of these handlers: as many at most.
 
-    A few runs of a batch may `wait` so long for others; a suspect is read once it was due for so long.
+    A few runs of a batch may `wait` so long for others; a suspect is read once it was due for so long. Where due events
+    of these `kinds` are many, `since` a time, they need no word: a batch is filled up with them.
     """
 
     word: Waits
     handlers: Sequence[str]
     most: int = 1
     wait: timedelta = timedelta(0)
+    kinds: Sequence[Kind] = ()
+    since: datetime | None = None
 
 
 class Found(NamedTuple):
@@ -140,7 +162,9 @@ def locked(connection: psycopg.Connection, ids: Sequence[int] | None, limit: int
         return _locked(connection, _NAMED, limit, ids=list(ids), sources=[], types=[])
     for look in cursor.looks():
         found = (
-            _beside(connection, look.beside, limit) if look.beside else head(connection, limit, look.since)
+            _beside(connection, look.beside, limit)
+            if look.beside
+            else _locked(connection, _DUE, limit, since=look.since)
         )
         cursor.found(look, found.rows, limit)
         if found.rows or found.gone:
@@ -148,11 +172,9 @@ def locked(connection: psycopg.Connection, ids: Sequence[int] | None, limit: int
     return found
 
 
-def head(
-    connection: psycopg.Connection, limit: int, since: datetime | None, heavy: int | None = None
-) -> Found:
-    """Lock the first due rows; with `heavy` below 0 without the bodies of their events."""
-    return _locked(connection, _DUE, limit, since=since, heavy=HEAVY if heavy is None else heavy)
+def head(connection: psycopg.Connection, limit: int, since: datetime | None) -> Found:
+    """Lock the first due rows, to plan them: of their events no more is read than what a handler is found by."""
+    return _locked(connection, _DUE_FOR_PLAN, limit, since=since)
 
 
 def _beside(connection: psycopg.Connection, crowd: Sequence[Kind], limit: int) -> Found:
@@ -171,6 +193,9 @@ def waiting(connection: psycopg.Connection, wanted: Waiting) -> Found:
         "word": wanted.word,
         "wait": wanted.wait,
         "most_bytes": MAX_BYTES,
+        "since": wanted.since,
+        "sources": [source for source, _ in wanted.kinds],
+        "types": [type_ for _, type_ in wanted.kinds],
     }
     return _locked(connection, _WAITING, wanted.most, **given)
 
