@@ -251,11 +251,11 @@ class Claimer:
     def _claim_suspect(self, overdue: timedelta = timedelta(0)) -> ClaimedRun | None:
         """Claim a suspect that was due for so long, to be run with nothing beside it."""
         wanted = Waiting(Waits.SUSPECT, self._names, wait=overdue)
-        claim = self._claim_waiting(self.executor, wanted, Plan(self.registry))
+        claim = self._claim_waiting(wanted, Plan(self.registry))
         return claim.runs[0] if claim.runs else None
 
-    def claim_batch(self, executor: Executor, name: str) -> Claim:
-        """Claim what a handler of batches is to take next, on an executor's connection: of its thread.
+    def claim_batch(self, name: str) -> Claim:
+        """Claim what a handler of batches is to take next.
 
         Where there is more than the batch holds, other workers are notified.
         """
@@ -264,20 +264,20 @@ class Claimer:
             return Claim()
         size, kinds = handler.batch, self._crowd.get(name, ())
         wanted = Waiting(Waits.BATCH, [name], size.most, size.wait, kinds, self._cursor.since)
-        claim = self._claim_waiting(executor, wanted, Plan(self.registry, batch=name))
+        claim = self._claim_waiting(wanted, Plan(self.registry, batch=name))
         if claim.is_more and claim.runs:
             self.call_for_help()
         return claim
 
-    def batch_head(self, executor: Executor) -> None:
+    def _park_head(self) -> None:
         """Have what is due wait for its batch, where no claim meets it: all slots are busy."""
         if time.monotonic() > self._claimed_at + _CLAIMS_WITHIN:
             since = None if self._full_looks.begin() else self._cursor.since
-            claims.park_head(executor.idle_ledger, Plan(self.registry), since, _PAGES)
+            claims.park_head(self.executor.idle_ledger, Plan(self.registry), since, _PAGES)
             self._full_looks.end()
 
-    def _claim_waiting(self, executor: Executor, wanted: Waiting, plan: Plan) -> Claim:
-        claim = claims.claim(executor.idle_ledger, plan, wanted=wanted, at_once=wanted.most)
+    def _claim_waiting(self, wanted: Waiting, plan: Plan) -> Claim:
+        claim = claims.claim(self.executor.idle_ledger, plan, wanted=wanted, at_once=wanted.most)
         self._hold(claim.runs)
         return claim
 

@@ -31,13 +31,13 @@ LOST_SHARE = 4
 class LostSlots:
     """The lost slots of one process, and how all are left when it ends; for all its threads."""
 
-    def __init__(self, slots: Sequence[Slot], batches: Slot | None, on_lost: Callable[[], None]) -> None:
+    def __init__(self, slots: Sequence[Slot], lane: Slot | None, on_lost: Callable[[], None]) -> None:
         """`on_lost` is called when there is something to end by `end_lost`."""
         self.is_broken = False
         """Whether so much is lost that the process is to start anew."""
         self._slots = slots
-        self._batches = batches
-        self._all = [*slots, batches] if batches is not None else list(slots)
+        self._lane = lane
+        self._all = [*slots, lane] if lane is not None else list(slots)
         self._on_lost = on_lost
         self._lock = threading.Lock()
         self._lost: list[tuple[Slot, Attempt]] = []
@@ -52,7 +52,7 @@ class LostSlots:
             lost = sum(each.is_lost for each in self._slots)
             self._lost.append((slot, at))
         self._on_lost()
-        if slot is self._batches:
+        if slot is self._lane:
             self._break(f"a batch of handler {at.handler.name} goes on in spite of its time limit")
             return
         log.error(

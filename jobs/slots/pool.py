@@ -14,10 +14,11 @@ from datetime import timedelta
 from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
+from hookonce.jobs.attempts.ports import Claimed
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
-from hookonce.jobs.slots.batches import BatchThread
+from hookonce.jobs.slots.batches import Batches
 from hookonce.jobs.slots.capacity import Capacity
 from hookonce.jobs.slots.lost_slots import FailureCalls, LostSlots
 from hookonce.jobs.slots.slot import Slot, SlotThread
@@ -65,33 +66,37 @@ class Pool(Claimer):
         self._free = list(reversed(self._slots))
         self._capacity = Capacity(registry, self._slots, self.buffer)
         self._suspects_overdue = suspects_overdue
-        batches = BatchThread(self._new_executor(), self)
-        self._batches = batches if batches.names and suspects_overdue is None else None
+        self._batches = Batches(self)
+        has_batches = bool(self._batches.names) and suspects_overdue is None
+        self._lane = (
+            SlotThread(self._new_executor(), registry, None, 0, self._work_on) if has_batches else None
+        )
         self._failure_calls = FailureCalls(self._new_executor())
         self.executor.tell_failure = self._failure_calls.put
-        self._lost = LostSlots(self._slots, self._batches, self._wake.set)
-        all_slots: list[Slot] = [*self._slots, *([self._batches] if self._batches else [])]
-        self.all_slots = all_slots
-        limits = [(each, self._limited(each.executor)) for each in all_slots]
+        self._lost = LostSlots(self._slots, self._lane, self._wake.set)
+        self._is_lane_free = has_batches
+        self._all = [*self._slots, *([self._lane] if self._lane else [])]
+        self.all_slots = self._all
+        limits = [(each, self._limited(each.executor)) for each in self._all]
         self._watchdog = Watchdog(
             [*limits, (None, self._limited(self._failure_calls.executor))], self._lost.lose
         )
-        self._report = Report(self._slots, all_slots[slots:])
+        self._report = Report(self._slots, self._all[slots:])
         self._named: list[int] = []
-        self._batched: set[str] = set()
         self._is_asked = False
         self._is_more = False
         self._is_ending = False
-        self._calls_at = self._late_at = 0.0
+        self._calls_at = self._late_at = self._lane_at = 0.0
         self._thread: threading.Thread | None = None
 
     def run_due(self, ids: Sequence[int] = ()) -> int:
         """Have what is due looked for, the events of `ids` first; return at once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._claim_on, name="claims", daemon=True)
-            for each in (*self._slots, self._batches, self._watchdog, self._thread):
-                if each is not None:
-                    each.start()
+            for each in self._all:
+                each.start()
+            self._watchdog.start()
+            self._thread.start()
         with self._lock:
             self._named += ids
         self._ask()
@@ -102,13 +107,13 @@ class Pool(Claimer):
         """Whether nothing is under way, leased or asked for."""
         with self._lock:
             is_asked = self._is_asked or bool(self._named) or self._is_more
-            is_batch = self._batches is not None and self._batches.is_busy
+            is_batch = self._lane is not None and not (self._is_lane_free and not self._batches.left)
             is_free = len(self._free) == len(self._slots)
             return not (is_asked or is_batch) and is_free and not len(self.buffer)
 
     @property
     def _is_batch_under_way(self) -> bool:
-        return self._batches is not None and self._batches.claimed is not None
+        return not self._is_lane_free
 
     # What slots ask of it, in their threads
 
@@ -121,16 +126,20 @@ class Pool(Claimer):
             self._ask()
         return run
 
-    def _work_on(self, slot: SlotThread, run: ClaimedRun) -> None:
-        """Have a slot make the attempt of a run, and of those that follow; then it is free."""
+    def _work_on(self, slot: SlotThread, claimed: Claimed) -> None:
+        """Have a slot make an attempt, and those of the runs that follow; then it is free."""
         try:
-            slot.work(run)
+            slot.work(claimed)
         except BaseException as error:
             if not self.hear(error, slot.executor):
                 log.exception("a slot failed")
             while not self._is_settled(slot):
                 time.sleep(_AWAY_PAUSE)
         self._lost.came_back(slot)
+        if slot is self._lane:
+            self._is_lane_free = True
+            self._wake.set()
+            return
         with self._lock:
             self._free.append(slot)
         has_freed_limit, slot.has_freed_limit = slot.has_freed_limit, False
@@ -158,7 +167,7 @@ class Pool(Claimer):
 
     def _claim_on(self) -> None:
         while not self._is_ending:
-            self._wake.wait(TICK)
+            self._wake.wait(self._batches.longest_wait(TICK) if self._is_lane_free else TICK)
             self._wake.clear()
             try:
                 self._tend()
@@ -178,6 +187,7 @@ class Pool(Claimer):
             self._start_suspect(self._suspects_overdue)
             return
         self._report.tend(self.executor.idle_ledger)
+        self._tend_lane(TICK)
         until = time.monotonic() + TICK
         while self._has_capacity() and not stopping.is_set() and not self._is_ending:
             if time.monotonic() > until:  # much that takes no slot: the rest must be tended, too
@@ -187,6 +197,19 @@ class Pool(Claimer):
                 self._fill()
             finally:
                 self._capacity.end_claim()
+            self._tend_lane()
+
+    def _tend_lane(self, look_after: float = float("inf")) -> None:
+        """Give the lane the next batch; look for some of all handlers so many seconds after that was done."""
+        if self._lane is None or not self._is_lane_free or stopping.is_set() or self._is_ending:
+            return
+        if time.monotonic() > self._lane_at + look_after:
+            self._lane_at = time.monotonic()
+            self._batches.left.update(self._batches.names)
+            self._park_head()
+        if (claimed := self._batches.take()) is not None:
+            self._is_lane_free = False
+            self._lane.give(claimed)
 
     def _start_suspect(self, overdue: timedelta) -> None:
         """Have the slot run a suspect, if it is free and one is due."""
@@ -209,15 +232,10 @@ class Pool(Claimer):
             ids or None, self._capacity.of_claim(free), self._budget_ends(), at_once=max(free, 1)
         )
         self._is_more = claim.is_more if claim.runs or not ids else self._is_more
-        if self._batches is not None:
-            self._batched |= self._batches.names if claim.is_anything_lost else claim.batched
+        self._batches.left.update(self._batches.names if claim.is_anything_lost else claim.batched)
         self._capacity.end_claim()
         while self._free and (run := self._capacity.take(self.may_start)) is not None:
             self._give(run)
-        is_rest_met = not ids or not self._has_capacity()  # else what is due besides is met next
-        if self._batches is not None and self._batched and is_rest_met:
-            self._batches.tell(self._batched)
-            self._batched = set()
         is_ahead = claim.runs or claim.met  # what is ignored or put off, too, hides what is behind it
         if claim.is_anything_lost or (claim.is_more and is_ahead) or claim.waiting:
             self._is_asked = True
@@ -261,8 +279,6 @@ class Pool(Claimer):
         """
         self._is_ending = True
         self._wake.set()
-        if self._batches is not None:
-            self._batches.stop()
         if self._thread is not None:
             self._wait_for_the_end(self._thread)
             self._watchdog.end()
@@ -293,12 +309,11 @@ class Pool(Claimer):
         thread.join(_LAST_CLAIM)
 
     def _is_at_work(self, thread: threading.Thread) -> bool:
-        is_batch = self._batches is not None and self._batches.is_at_work
-        return thread.is_alive() or is_batch or self._lost.is_anything_left
+        return thread.is_alive() or self._lost.is_anything_left
 
     def close(self) -> None:
         """End, and close every connection; for tests."""
         self.finish()
-        for slot in self._slots if self._thread else ():
+        for slot in self._all if self._thread else ():
             slot.end(TICK)
         super().close()

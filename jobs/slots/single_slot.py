@@ -36,7 +36,7 @@ class SingleSlot(Claimer):
         super().__init__(settings, registry, transactions)
         self.slot = Slot(self.executor, registry, self)
         self.all_slots = [self.slot]
-        self._batches = Batches(self.slot, self)
+        self._batches = Batches(self)
         self._quick_first = False
 
     @property
@@ -113,7 +113,7 @@ class SingleSlot(Claimer):
             self._batches.left.update(self._batches.names if claim.is_anything_lost else claim.batched)
             count = self._run_claimed(claim)
             if named is None:  # else what is due besides is yet to be met: it is of the same batches
-                count += self._batches.run(until)
+                count += self._run_batches(until)
             suspects = self._run_suspects_beside(claim, until, max(count, 1))
             attempts += count + suspects
             has_done = count or suspects or claim.met or claim.waiting or claim.is_anything_lost
@@ -132,6 +132,15 @@ class SingleSlot(Claimer):
         if claim.runs and (first := self.buffer.take_first()) is not None:
             count = self.slot.work(first)
         self._release(self.buffer.take_late())
+        return count
+
+    def _run_batches(self, until: float) -> int:
+        """Run a batch, and more of them within the budget, as many as there are handlers of such; count the runs."""
+        count = 0
+        for _ in self._batches.names:
+            if (count and time.monotonic() >= until) or (claimed := self._batches.take()) is None:
+                break
+            count += self.slot.work(claimed)
         return count
 
     def _run_suspects_beside(self, claim: Claim, until: float, at_most: int) -> int:

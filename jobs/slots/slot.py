@@ -110,24 +110,26 @@ class SlotThread(Slot):
         self,
         executor: Executor,
         registry: Registry,
-        supplier: Supplier,
+        supplier: Supplier | None,
         number: int,
-        work_on: Callable[["SlotThread", ClaimedRun], None],
+        work_on: Callable[["SlotThread", Claimed], None],
     ) -> None:
-        """`work_on` is called in its thread for each run that it is given; it raises nothing."""
+        """`work_on` is called in its thread for each run that it is given; it raises nothing. The lane of batches is 0."""
         super().__init__(executor, registry, supplier, number)
-        self._given: queue.SimpleQueue[ClaimedRun | None] = queue.SimpleQueue()
+        self._given: queue.SimpleQueue[Claimed | None] = queue.SimpleQueue()
         self._work_on = work_on
-        self._thread = threading.Thread(target=self._run, name=f"slot {number}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"slot {number}" if number else "batches", daemon=True
+        )
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def give(self, run: ClaimedRun) -> None:
-        """Have it make the attempt of a run, and then of whatever its supplier has next."""
-        self.begin(run)
-        self._given.put(run)
+    def give(self, claimed: Claimed) -> None:
+        """Have it make an attempt, and then those of whatever its supplier has next."""
+        self.begin(claimed)
+        self._given.put(claimed)
 
     def end(self, timeout: float) -> None:
         """Have the thread end, if it does within so many seconds."""
@@ -135,6 +137,6 @@ class SlotThread(Slot):
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        while (run := self._given.get()) is not None:
-            self._work_on(self, run)
+        while (claimed := self._given.get()) is not None:
+            self._work_on(self, claimed)
         self.executor.close()
