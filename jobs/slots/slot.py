@@ -114,7 +114,7 @@ class SlotThread(Slot):
         number: int,
         work_on: Callable[["SlotThread", Claimed], None],
     ) -> None:
-        """`work_on` is called in its thread for each run that it is given; it raises nothing. The lane of batches is 0."""
+        """`work_on` is called in its thread for what it is given; it raises nothing. Number 0: the lane of batches."""
         super().__init__(executor, registry, supplier, number)
         self._given: queue.SimpleQueue[Claimed | None] = queue.SimpleQueue()
         self._work_on = work_on
