@@ -5,7 +5,7 @@
 - `registration`, `handlers`, `handler_signature`: `@on`, `@on_batch`, the registry behind, and what handlers ask for
 - `steps`: parts of a handler that are done once for its event
 - `order`: the newest wins: what becomes of an event that is older than what was done
-- `commands`: the handlers of commands, and the pydantic models that they name
+- `configured`: the handlers that the configuration makes: of commands, and of forwards
 - `worker`: the RQ worker, and the one job it takes
 - `mirror`: what RQ's tools show of a worker
 - `claimer`: what one process claims, and looks after

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Sequence
 from functools import cache
 
-from hookonce.jobs import commands
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.claimer import AWAY, Claimer
+from hookonce.jobs.configured import commands, forwards
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.slots.single_slot import SingleSlot
@@ -34,12 +34,13 @@ def process_claimer() -> Claimer:
 
 
 def handlers_of(settings: Settings) -> Registry:
-    """Import the user's handlers, each for a source or provider there is, and add those that send alerts.
+    """Import the user's handlers, each for a source or provider there is, and add those that send events on and alerts.
 
     Raises `ConfigError` and `HandlerError`.
     """
     approximate.use(settings.window_url)
     registry = import_handlers(settings.handlers)
+    forwards.register(registry, settings)
     ours = [ALERTS, *(command.source for command in settings.commands.values())]
     registry.require_places([*settings.sources, *ours], names(settings.provider_places))
     commands.register(registry, settings.commands)

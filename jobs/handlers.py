@@ -93,7 +93,7 @@ class HandlerError(Exception):
 class Handler:
     """One registered function. `place` is a source's or a provider's name; `pattern` may hold `*`.
 
-    models: of a command, what it takes and gives (`jobs.commands`)
+    models: of a command, what it takes and gives (`jobs.configured.commands`)
     """
 
     name: str

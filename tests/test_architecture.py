@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "receiver.idempotency": ("config", "encryption", "failpoints", "ledger", "redis"),
     "receiver.endpoints": ("config", "failpoints", "idempotency", "logs", "web"),
     "receiver.outbound": ("providers", "source"),
+    "receiver.outbound.brokers": ("config",),
     "receiver.remote": (),
     "receiver.samples": ("providers",),
     "receiver.vocabulary": ("providers", "ledger"),
@@ -154,6 +155,7 @@ MAY_IMPORT = {
         "api.mcp",
         "monitoring",
         "outbound",
+        "outbound.brokers",
         "privacy",
         "processes",
         "redis",
@@ -172,9 +174,12 @@ MAY_IMPORT = {
         "ledger",
         "logs",
         "monitoring",
+        "outbound",
+        "outbound.brokers",
         "privacy",
         "processes",
         "redis",
+        "source",
     ),
     "hookonce.django": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.fastapi": ("web",),
@@ -201,9 +206,10 @@ MAY_IMPORT = {
 
 # Which packages may import a library; every other is kept free of it.
 LIBRARIES = {
+    "aio_pika": ("receiver.outbound.brokers.rabbitmq",),
     "alembic": ("receiver.ledger.database",),
-    "boto3": ("receiver.idempotency.dynamodb",),
-    "botocore": ("receiver.idempotency.dynamodb",),
+    "boto3": ("receiver.idempotency.dynamodb", "receiver.outbound.brokers.sqs"),
+    "botocore": ("receiver.idempotency.dynamodb", "receiver.outbound.brokers.sqs"),
     "click": ("receiver.cli", "jobs.cli", "hookonce.flask.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
@@ -226,8 +232,10 @@ LIBRARIES = {
     "uvloop": ("receiver.web.worker",),
     "gunicorn": ("receiver.web",),
     "httptools": ("receiver.web.http",),
+    "jmespath": ("jobs.configured.forwards",),
     "jinja2": ("receiver.dashboard",),
     "mcp": ("receiver.api.mcp",),
+    "nats": ("receiver.outbound.brokers.nats",),
     "opentelemetry": (
         "receiver.monitoring.otel",
         "receiver.intake.traced",
@@ -242,7 +250,7 @@ LIBRARIES = {
         "receiver.api",
         "receiver.cli",
         "receiver.remote.pull",
-        "jobs.commands",
+        "jobs.configured.commands",
     ),
     "redis": ("receiver.redis", "jobs.worker", "jobs.mirror", "hookonce.testing.servers"),
     "requests": (
@@ -278,6 +286,7 @@ BORDERS = {
     "receiver.app": (),
     # A capability of a handler's event is known where that is made, and nowhere else of an attempt.
     "jobs.steps": ("jobs.attempts.handler_event",),
+    "jobs.configured.origin": ("jobs.attempts.handler_event", "jobs.configured.forwards"),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
 
@@ -309,6 +318,8 @@ LATE = {
     "receiver.ledger.database.roles": "SQLAlchemy, whose tables only a reader's rights are read from",
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
+    "receiver.outbound.brokers": "the extra of each kind",
+    "jobs.configured.forwards": "the extra `jmespath`",
     "jobs.attempts.shared": "the extra `otel`",
     "jobs.attempts.calls": "the ORM and asyncio, which only handlers that ask for them need",
     "hookonce.django.apps": "Django takes its checks in once the applications are there",
@@ -561,7 +572,9 @@ ENGINE = (
 """What decides on runs: no capability is threaded through it."""
 BESIDE_THE_ENGINE = (
     "jobs.order",
+    "jobs.configured.forwards",
     "receiver.ledger.entities",
+    "receiver.outbound.brokers",
     "receiver.redis.approximate",
 )
 

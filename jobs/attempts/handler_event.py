@@ -10,6 +10,7 @@ from typing import Any
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.ports import Blocks
 from hookonce.jobs.attempts.shared import Shared
+from hookonce.jobs.configured.origin import ORIGIN, Origin
 from hookonce.jobs.event import (
     AFTER_COMMIT,
     STEPS,
@@ -38,7 +39,11 @@ def _steps(shared: Shared, run: ClaimedRun, handler: Handler) -> Steps | None:
     return steps_of(run, handler, shared.steps, shared.sealing.keyring)
 
 
-MAKERS: dict[str, Maker] = {STEPS: _steps, AFTER_COMMIT: lambda *_: AfterCommit()}
+def _origin(_: Shared, run: ClaimedRun, __: Handler) -> Origin:
+    return Origin(run.cycle, run.event.is_element)
+
+
+MAKERS: dict[str, Maker] = {STEPS: _steps, ORIGIN: _origin, AFTER_COMMIT: lambda *_: AfterCommit()}
 """The makers of capabilities, by name."""
 
 

@@ -27,6 +27,7 @@ from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.file_mistakes import TABLE, validated
+from hookonce.receiver.config.forwards import Forward, ForwardTable, read_forwards
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.quarantine import quarantine_mistakes
 from hookonce.receiver.config.servers import (
@@ -108,6 +109,7 @@ class _File(BaseModel):
     tracing: Tracing = Field(default_factory=Tracing)
     sources: dict[str, SourceTable] = Field(default_factory=dict)
     commands: dict[str, CommandTable] = Field(default_factory=dict)
+    forwards: dict[str, ForwardTable] = Field(default_factory=dict)
 
 
 @standard_dataclass(frozen=True)
@@ -122,6 +124,7 @@ class Settings(Receiver, Admin):
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
     commands: Mapping[str, Command] = field(default_factory=dict)
+    forwards: Mapping[str, Forward] = field(default_factory=dict)
     processes: int = 1
     release: str = ""
     desk: str = field(default="door", kw_only=True)
@@ -147,6 +150,8 @@ class Settings(Receiver, Admin):
             *of_sources,
             *(token for of_command in tokens for of_client in of_command for token in of_client),
             *(unquote(each) for each in passwords if each),
+            *(forward.secret for forward in self.forwards.values()),
+            *(forward.address.password for forward in self.forwards.values() if forward.address),
             self.alerts.secret,
             self.admin_token,
             *self.keyring.spellings,
@@ -181,6 +186,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         "tracing": is_traced(file.tracing, environ, mistakes),
         "concurrency": concurrency(table.concurrency, environ, mistakes),
         "commands": read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
+        "forwards": read_forwards(file.forwards, environ, mistakes),
         "processes": _processes(environ),
         "public_url": environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
         "release": _release(environ, mistakes),

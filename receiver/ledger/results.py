@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
@@ -11,6 +12,16 @@ from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
 SKIPPED = "stale"
 """What the result of a run that was skipped says under `skipped`."""
+
+
+class LeftOut(StrEnum):
+    """The result of a run whose event was not forwarded, under `skipped`."""
+
+    NO_MATCH = "no match"
+    WHEN_FAILED = "when failed"
+    BEEN_THERE = "came from there"
+
+
 CALL = "call"
 """Stands for the logger in the line of a traced call."""
 _DEEP = 100
@@ -103,10 +114,13 @@ def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
 
 
 def is_skip(result: object) -> bool:
-    """Return whether this is the result of a run that was skipped for a newer event; it quotes nothing of its own."""
+    """Return whether this is the result of a run that was skipped, or not forwarded; it quotes nothing of its event."""
+    if not isinstance(result, dict):
+        return False
+    if result.keys() == {"skipped"}:
+        return result["skipped"] in set(LeftOut)
     return (
-        isinstance(result, dict)
-        and result.keys() == {"skipped", "newest"}
+        result.keys() == {"skipped", "newest"}
         and result["skipped"] == SKIPPED
         and isinstance(result["newest"], int)
     )

@@ -109,6 +109,12 @@ TALLIES = {
         "handler",
         "",
     ),
+    Kind.WHEN_FAILED: (
+        "hookonce_when_failed",
+        "Events that were not forwarded, since the `when` of the forward failed on them",
+        "handler",
+        "",
+    ),
 }
 """Name, text, and the labels of subject and detail."""
 OF_EACH_HANDLER = (

@@ -2,5 +2,6 @@
 
 `key_fetcher` gets the certificates and key sets that senders publish, and confirms subscriptions, within the
 `fetch_limits` that strangers can't spend for all. `forwarding` sends a stored delivery to an address of the operator's,
-once `signing` has signed it anew.
+once `signing` has signed it anew. `pinned` posts to an endpoint of the configuration, at the address that was checked.
+`brokers` has the clients of brokers.
 """

@@ -4,7 +4,8 @@ import types
 import pytest
 
 from hookonce import Refusal
-from hookonce.jobs import commands, handlers
+from hookonce.jobs import handlers
+from hookonce.jobs.configured import commands
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.receiver.config.commands import Command
 from tests.support.inbox import effect

@@ -10,7 +10,7 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import ledger
-from hookonce.receiver.cli.doctor import conflicts, encryption, handlers, lost_events, servers, slots
+from hookonce.receiver.cli.doctor import brokers, conflicts, encryption, handlers, lost_events, servers, slots
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
@@ -64,6 +64,7 @@ def _findings() -> Iterator[Finding]:
     yield from servers.redis_server(settings.redis_url)
     if settings.window_redis_url:
         yield from servers.window_server(settings.window_redis_url)
+    yield from brokers.forwards(settings)
 
 
 def _require_released(url: str) -> None:

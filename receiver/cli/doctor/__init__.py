@@ -2,5 +2,6 @@
 
 `handlers` has a worker load them, `servers` looks at PostgreSQL, Redis and the workers, `slots` at workers that run
 many at once, `lost_events` at whether something is left of each event, `conflicts` at sources whose ids do not tell
-their events apart, and `encryption` at whether everything that is sealed can be opened.
+their events apart, `encryption` at whether everything that is sealed can be opened, and `brokers` at the places where
+events go on to.
 """

@@ -55,7 +55,7 @@ class Run(ResponseModel):
     @property
     def is_skipped(self) -> bool:
         """Whether its handler was not called, since it had done a newer version of the entity."""
-        return is_skip(self.result)
+        return is_skip(self.result) and "newest" in self.result
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ is counted by, `what` the kind, and after a dot its detail:
     ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these, and
     attempts, retries       how many attempts it had, and how many of them came after the first
     stale                   a run that was skipped, by handler, since a newer version was done; counted there, too
+    when-failed             an event on which the `when` of a forward failed, by handler; counted there, too
     unguarded               an event without a version that can be read, by the handler with `stale=` that took it
 
 How many rows there may be depends on the configuration and the code, never on what strangers send.
@@ -48,6 +49,7 @@ class Kind(StrEnum):
     RETRIES = "retries"
     STALE = "stale"
     UNGUARDED = "unguarded"
+    WHEN_FAILED = "when-failed"
 
 
 class Tally(NamedTuple):

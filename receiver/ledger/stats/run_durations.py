@@ -18,7 +18,7 @@ Uncounted = tuple[str, str, int]
 _ENDED = """
 WITH ended AS MATERIALIZED (
     SELECT e.source, r.handler, r.status, r.attempts, extract(epoch FROM r.finished_at - r.started_at)::float AS took,
-           r.result ->> 'skipped' = 'stale' AS is_stale
+           r.result ->> 'skipped' AS skipped
     FROM hookonce.runs r CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
           AND r.handler <> ''
@@ -32,7 +32,8 @@ UNION ALL SELECT 0, 'epoch', source, 'took.sum', round(sum(took) * 1000000) FROM
 UNION ALL SELECT 0, 'epoch', handler, 'ended.' || status, count(*) FROM ended GROUP BY handler, status
 UNION ALL SELECT 0, 'epoch', handler, 'attempts', sum(attempts) FROM ended GROUP BY handler
 UNION ALL SELECT 0, 'epoch', handler, 'retries', sum(greatest(attempts - 1, 0)) FROM ended GROUP BY handler
-UNION ALL SELECT 0, 'epoch', handler, 'stale', count(*) FROM ended WHERE is_stale GROUP BY handler
+UNION ALL SELECT 0, 'epoch', handler, 'stale', count(*) FROM ended WHERE skipped = 'stale' GROUP BY handler
+UNION ALL SELECT 0, 'epoch', handler, 'when-failed', count(*) FROM ended WHERE skipped = 'when failed' GROUP BY handler
 ORDER BY 3, 4
 """
 _ADD = f"""

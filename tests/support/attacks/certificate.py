@@ -1,7 +1,8 @@
-"""A certificate of a test's own, for 127.0.0.1."""
+"""A certificate of a test's own, for 127.0.0.1 and localhost."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -14,6 +15,7 @@ def made(directory):
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -22,6 +24,7 @@ def made(directory):
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     (directory / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -1,0 +1,294 @@
+"""`[forwards.NAME]`: handlers of our own that send events on, to a broker in batches or to an endpoint one by one.
+
+A message's id is the run's key and its cycle: each attempt has the same, a replay another. What a broker has confirmed
+is remembered, so that a batch that comes again in halves sends only the rest. A place that is away costs no attempt at
+first; after `PATIENCE` it is a failure, so that the breaker stops the handler and tries from time to time.
+"""
+
+import logging
+import os
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Final
+
+from hookonce.jobs.configured.origin import ORIGIN, Origin
+from hookonce.jobs.event import QuotesNothing, ReceivedEvent
+from hookonce.jobs.handlers import GiveUp, Handler, HandlerError, Registry, RetryLater
+from hookonce.providers import Delivery
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.config.addresses import Address, mark_of
+from hookonce.receiver.config.forwards import AS_SENDER, BACKOFF, Forward
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.results import LeftOut
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
+from hookonce.receiver.outbound import brokers, pinned
+from hookonce.receiver.outbound.brokers.port import Away, Message, Outcome, Publisher, TooLarge, encoded
+from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
+from hookonce.receiver.source import Source
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = BatchSize(100, timedelta(milliseconds=100))
+TIMEOUT: Final = timedelta(seconds=30)
+BREAKER: Final = 5
+PATIENCE: Final = timedelta(minutes=1)
+"""How long a place may be away before that counts as a failure."""
+PAUSE: Final = (0.5, 2.0)
+"""Seconds: between these an event is due again whose place is away."""
+VIA: Final = "hookonce-via"
+"""The header with the places that an event has been at."""
+MOST_PLACES: Final = 16
+LIMITED_PAUSE: Final = timedelta(minutes=1)
+"""How long an event waits that an endpoint answers with 429, without a time."""
+_REMEMBERED: Final = 10_000
+_AWAY: Final = frozenset({502, 503, 504})
+
+
+class NotForwarded(QuotesNothing):
+    """An event that its place has not taken."""
+
+
+class NeverForwarded(GiveUp, QuotesNothing):
+    """An event that its place will never take."""
+
+
+def register(registry: Registry, settings: Settings) -> None:
+    """Have a worker forward events. Raises `ConfigError` for what a worker lacks, `HandlerError` for another `when`."""
+    for forward in settings.forwards.values():
+        if registry.named(forward.handler) is not None:
+            continue
+        forwarder = forwarder_of(forward, settings)
+        function, batch = (
+            (forwarder.post, None) if forwarder.to.kind == "https" else (forwarder.publish, BATCH)
+        )
+        for pattern in dict.fromkeys(forward.types):
+            registry.add(
+                Handler(
+                    forward.handler,
+                    forward.source,
+                    pattern,
+                    function,
+                    forward.attempts,
+                    BACKOFF,
+                    TIMEOUT,
+                    breaker=BREAKER,
+                    batch=batch,
+                )
+            )
+
+
+def forwarder_of(forward: Forward, settings: Settings) -> "Forwarder":
+    """Return what sends a forward's events. Raises as `register`."""
+    if forward.address is None:
+        raise ConfigError([f"[forwards.{forward.name}] to: {forward.to} is not set; a worker needs it"])
+    if forward.address.kind != "https":
+        brokers.publisher(forward.address)  # raises where its extra is missing
+    elif forward.sign != AS_SENDER:
+        _require_secret(forward)
+    return Forwarder(forward, forward.address, settings.sources)
+
+
+def _require_secret(forward: Forward) -> None:
+    check = load("standard_webhooks", (), None).check_secret
+    try:
+        if check:
+            check(forward.secret)
+    except ValueError as error:
+        text = f"[forwards.{forward.name}] secret: {error or 'is not set'}; a worker signs with it"
+        raise ConfigError([text]) from None
+
+
+def _compiled(forward: Forward) -> Any:  # noqa: ANN401  of a library without types
+    """Return what `when` says, compiled; None for all events."""
+    if not forward.when:
+        return None
+    try:
+        import jmespath
+    except ImportError:
+        raise ConfigError(
+            ["[forwards] when needs a package more; run pip install 'hookonce[jmespath]'"]
+        ) from None
+    try:
+        return jmespath.compile(forward.when)
+    except (jmespath.exceptions.JMESPathError, ValueError) as error:
+        said = str(error).split("\n", 1)[0]
+        raise HandlerError(f"[forwards.{forward.name}] when: not a JMESPath: {said}") from None
+
+
+class Forwarder:
+    """Sends the events of one forward; connections are made in the process that sends."""
+
+    def __init__(self, forward: Forward, to: Address, sources: Mapping[str, Source]) -> None:
+        self.to = to
+        self._forward = forward
+        self._sources = sources
+        self._when = _compiled(forward)
+        self._lock = threading.Lock()
+        self._publisher: tuple[int, Publisher] | None = None
+        self._confirmed: OrderedDict[str, None] = OrderedDict()
+        self._away_since: float | None = None
+
+    def publish(self, events: Sequence[ReceivedEvent], _tx: object) -> list[object]:
+        """Send a batch to a broker, and return what became of each event, once all of it is confirmed."""
+        results, wanted = self._wanted(events)
+        outcomes = self._sent([message_of(event, self.to) for event in wanted])
+        for event, outcome in zip(wanted, outcomes, strict=True):
+            if isinstance(outcome, TooLarge):
+                raise NeverForwarded(str(outcome), event=event)
+        if away := next((each for each in outcomes if isinstance(each, Away)), None):
+            raise self._away(away)
+        self._away_since = None
+        if refused := next(filter(None, outcomes), None):
+            raise NotForwarded(str(refused))
+        return results
+
+    def _sent(self, messages: Sequence[Message]) -> list[Outcome]:
+        """Send what is not confirmed yet; what is refused is sent again by itself."""
+        publisher, outcomes = self._publisher_here(), dict[str, Outcome]()
+        left = [each for each in messages if each.id not in self._confirmed]
+        for message, outcome in zip(left, publisher.publish(left) if left else (), strict=True):
+            is_final = outcome is None or isinstance(outcome, TooLarge | Away) or len(left) == 1
+            outcomes[message.id] = outcome if is_final else publisher.publish([message])[0]
+        with self._lock:
+            self._confirmed.update((each, None) for each, outcome in outcomes.items() if outcome is None)
+            while len(self._confirmed) > _REMEMBERED:
+                self._confirmed.popitem(last=False)
+        return [outcomes.get(each.id) for each in messages]
+
+    def _away(self, why: Exception) -> Exception:
+        """Return what is raised where the place is away: uncharged at first, then a failure."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            log.warning("%s: %s", self._forward.handler, why)
+        if now - self._away_since > PATIENCE.total_seconds():
+            return NotForwarded(str(why))
+        return RetryLater(random.uniform(*PAUSE))  # noqa: S311  spreads load, keeps no secret
+
+    def _publisher_here(self) -> Publisher:
+        """Return this process's publisher: a fork has none of its parent's threads."""
+        with self._lock:
+            if self._publisher is None or self._publisher[0] != os.getpid():
+                self._publisher = os.getpid(), brokers.publisher(self.to)
+            return self._publisher[1]
+
+    def post(self, event: ReceivedEvent, _tx: object) -> object:
+        """Send one event to an endpoint, signed; it is done once that has answered 2xx."""
+        (result,), wanted = self._wanted([event])
+        if not wanted:
+            return result
+        delivery = self._delivery(event)
+        try:
+            answer = pinned.post(
+                delivery.url,
+                delivery.headers,
+                delivery.body,
+                allow_private=self._forward.allow_private,
+            )
+        except pinned.NoAnswer as error:
+            raise self._away(error) from None
+        except pinned.NotAllowed as error:
+            raise NotForwarded(str(error)) from None
+        return self._judged(answer)
+
+    def _judged(self, answer: pinned.Answer) -> object:
+        """Return the result of an answer that is success. Raises what becomes of the event otherwise."""
+        said = f"{self.to.shown} answered {answer.status}; expected 2xx"
+        if 200 <= answer.status < 300:  # noqa: PLR2004  what success is
+            self._away_since = None
+            return {"status": answer.status}
+        if answer.status == HTTPStatus.GONE:
+            raise NeverForwarded(f"{said}: it wants no more events; take the forward out")
+        wait = pinned.seconds_of(answer.retry_after, time.time())
+        if wait is not None or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise RetryLater(LIMITED_PAUSE if wait is None else min(wait, 86400.0))
+        if answer.status in _AWAY:
+            raise self._away(NotForwarded(said))
+        self._away_since = None
+        raise NotForwarded(said)
+
+    def _delivery(self, event: ReceivedEvent) -> Delivery:
+        """Return what is posted: as the sender would, or as Standard Webhooks say. Raises `NeverForwarded`."""
+        message, now, origin = message_of(event, self.to), datetime.now(UTC), _origin(event)
+        more = encoded(message.headers)
+        if self._forward.sign != AS_SENDER:
+            sign = load("standard_webhooks", (), None).sign
+            signed = sign(event.raw, self._forward.secret, now, event_id=message.id)
+            return Delivery("POST", self.to.url, {**more, **signed}, event.raw)
+        source = self._sources.get(event.source)
+        if source is None:
+            raise NotForwarded(
+                f"source '{event.source}' is not configured here, so nothing signs as its sender"
+            )
+        secret = self._forward.secret or next(iter(source.secrets), "")
+        stored = Delivery("POST", self.to.url, event.headers, event.raw)
+        name = EventName(event.event_id, event.type)
+        try:
+            made = signed_anew(source.provider, secret, stored, name, now, is_element=origin.is_element)
+        except NotSigned as error:
+            raise NeverForwarded(f"it can't be signed for {source.name}: {error}") from None
+        return Delivery("POST", made.url, {**more, **made.headers, VIA: more[VIA]}, made.body)
+
+    def _wanted(self, events: Sequence[ReceivedEvent]) -> tuple[list[object], list[ReceivedEvent]]:
+        """Return the result of each event, and the events that are to be sent."""
+        why = [self._left_out(event) for event in events]
+        results: list[object] = [None if each is None else {"skipped": each} for each in why]
+        return results, [event for event, each in zip(events, why, strict=True) if each is None]
+
+    def _left_out(self, event: ReceivedEvent) -> LeftOut | None:
+        """Return why an event is not sent; None where it is."""
+        if self.to.mark in places_of(event, self._sources):
+            return LeftOut.BEEN_THERE
+        if self._when is None:
+            return None
+        try:
+            return None if self._when.search(event.data) else LeftOut.NO_MATCH
+        except Exception:  # noqa: BLE001  whatever an expression does with what a sender sent
+            return LeftOut.WHEN_FAILED
+
+
+def message_of(event: ReceivedEvent, to: Address) -> Message:
+    """Return the message of an event, with the headers of CloudEvents 1.0."""
+    subject = event.subject
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": event.event_id,
+        "ce-source": f"/hooks/{event.source}",
+        "ce-type": event.type or "unknown",
+        "ce-time": (event.occurred_at or event.received_at)
+        .astimezone(UTC)
+        .isoformat()
+        .replace("+00:00", "Z"),
+        "ce-subject": subject.entity if subject else "",
+        "content-type": event.headers.get("content-type", "application/json"),
+        VIA: ",".join([*_via(event), to.mark][-MOST_PLACES:]),
+    }
+    return Message(
+        id=f"{event.idempotency_key}-{_origin(event).cycle}",
+        type=event.type,
+        group=(subject.entity if subject else "") or event.account or event.source,
+        headers=headers,
+        body=event.raw,
+    )
+
+
+def places_of(event: ReceivedEvent, sources: Mapping[str, Source]) -> set[str]:
+    """Return the places that an event has been at: those that it says, and where its source takes it from."""
+    source = sources.get(event.source)
+    here = [mark_of(source.shown_url)] if source and "://" in source.shown_url else []
+    return {*_via(event), *here}
+
+
+def _via(event: ReceivedEvent) -> list[str]:
+    return [each for each in event.headers.get(VIA, "").split(",") if each]
+
+
+def _origin(event: ReceivedEvent) -> Origin:
+    found: Origin | None = event.capability(ORIGIN)
+    return found or Origin(0, is_element=False)

@@ -1,0 +1,107 @@
+"""Addresses of brokers and endpoints, as `to` of a forward and `from` of a source have them.
+
+nats://host:4222/orders.paid?durable=shop    a subject of a JetStream stream; tls:// with TLS
+sqs:https://sqs.eu-central-1.amazonaws.com/123456789012/orders.fifo    the URL of a queue
+amqps://host/vhost?queue=orders    or ?exchange=events&routing_key=paid
+https://hooks.example.com/hooks/stripe
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+KINDS: Final = {
+    "nats": "nats",
+    "tls": "nats",
+    "sqs": "sqs",
+    "amqp": "rabbitmq",
+    "amqps": "rabbitmq",
+    "https": "https",
+    "http": "https",
+}
+_SUBJECT: Final = re.compile(r"[^\s/.]+(\.[^\s/.]+)*")
+_USER: Final = re.compile(r"(\w+://)[^/?#]*@")
+_MARK: Final = 12
+"""Hexadecimal digits of an address's fingerprint."""
+
+
+def mark_of(place: str) -> str:
+    """Return the fingerprint of an address without credentials: what tells forwarded events where they were."""
+    return hashlib.sha256(_USER.sub(r"\1", place).rstrip("/").encode()).hexdigest()[:_MARK]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The place of messages; `url` may hold a password, `shown` does not. `options` are those of the query."""
+
+    kind: str
+    url: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Read an address. Raises: ValueError saying what was expected, without the address."""
+        scheme = text.partition(":")[0]
+        if scheme not in KINDS:
+            known = "nats://, tls://, sqs:, amqp://, amqps:// or https://"
+            raise ValueError(f"is not an address of a known kind; expected one that begins with {known}")
+        url = text.removeprefix("sqs:")
+        url = f"https:{url}" if url.startswith("//") else url
+        try:
+            parts = urlsplit(url)
+            is_whole = bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            is_whole = False
+        if not is_whole:
+            raise ValueError("is not a whole address; expected a host after //")
+        found = cls(KINDS[scheme], url)
+        if wrong := found.lacks():
+            raise ValueError(wrong)
+        return found
+
+    def lacks(self) -> str:
+        """Return what its kind needs and the address does not say; '' for nothing."""
+        if self.kind == "nats" and not _SUBJECT.fullmatch(self.path):
+            return "names no subject; expected one as in nats://host:4222/orders.paid"
+        if self.kind == "sqs" and (
+            urlsplit(self.url).scheme not in {"http", "https"} or "/" not in self.path
+        ):
+            return "names no queue; expected its URL, as in sqs:https://sqs.eu-central-1.amazonaws.com/123/orders"
+        if self.kind == "rabbitmq" and ("queue" in self.options) == ("exchange" in self.options):
+            return (
+                "names no queue and no exchange, or both; expected one, as in amqp://host/vhost?queue=orders"
+            )
+        return ""
+
+    @property
+    def path(self) -> str:
+        """The path, without its first slash: a subject, a queue, a virtual host."""
+        return unquote(urlsplit(self.url).path.removeprefix("/"))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The parameters of the query."""
+        return dict(parse_qsl(urlsplit(self.url).query))
+
+    @property
+    def server(self) -> str:
+        """The URL without the query, and for NATS without the subject."""
+        parts = urlsplit(self.url)._replace(query="", fragment="")
+        return parts._replace(path="").geturl() if self.kind == "nats" else parts.geturl()
+
+    @property
+    def shown(self) -> str:
+        """The address without user and password, and of an endpoint without its query."""
+        url = self.url.partition("?")[0] if self.kind == "https" else self.url
+        return ("sqs:" if self.kind == "sqs" else "") + _USER.sub(r"\1", url)
+
+    @property
+    def mark(self) -> str:
+        """The fingerprint of the address."""
+        return mark_of(self.shown)
+
+    @property
+    def password(self) -> str:
+        """The password; '' where there is none."""
+        return unquote(urlsplit(self.url).password or "")

@@ -1,0 +1,108 @@
+"""`[forwards.NAME]`: events that go on to a broker or an endpoint, by a handler that the configuration makes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass as standard_dataclass
+from dataclasses import field
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from hookonce.receiver.config.addresses import Address
+from hookonce.receiver.config.file_mistakes import TABLE
+from hookonce.receiver.config.secret_references import Reference, resolve
+from hookonce.receiver.config.sources import SOURCE_NAME
+
+BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
+AS_SENDER, STANDARD = "as sender", "standard webhooks"
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class ForwardTable:
+    """The keys of `[forwards.NAME]`."""
+
+    source: Annotated[str, Field(alias="from")]
+    """source, or provider, whose events go on"""
+    types: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
+    """event types; `*` is any run of characters"""
+    when: str = ""
+    """JMESPath on an event's data: where it is false, null or empty, the event stays; needs the extra `jmespath`"""
+    to: str = field(repr=False)
+    """[address](../how-to/forwards.md), or a reference to one: `env:NAME`"""
+    sign: Literal["standard webhooks", "as sender"] = "standard webhooks"
+    """signature of what goes to an endpoint"""
+    secret: str = field(default="", repr=False)
+    """reference to the secret that signs; with `"as sender"` the first one of the source by default"""
+    allow_private: bool = False
+    """let an endpoint have a private address, and `http://` there"""
+    attempts: Annotated[int, Field(ge=1, le=1000)] = 14
+    """as of any handler, the first included"""
+
+
+@standard_dataclass(frozen=True, kw_only=True)
+class Forward(ForwardTable):
+    """A forward; `address` is None, and `secret` empty, where the reference leads nowhere in this environment."""
+
+    name: str
+    address: Address | None
+
+    @property
+    def handler(self) -> str:
+        """The name of its handler."""
+        return f"forwards.{self.name}"
+
+    @property
+    def retries_last(self) -> timedelta:
+        """How long attempts may go on, as far as they are counted."""
+        first, longest = BACKOFF
+        return sum((min(longest, first * 2 ** min(n, 30)) for n in range(self.attempts - 1)), timedelta(0))
+
+
+def read_forwards(
+    tables: Mapping[str, ForwardTable], environ: Mapping[str, str], mistakes: list[str]
+) -> dict[str, Forward]:
+    """Return the forwards, adding to `mistakes`; a reference that leads nowhere here is not a mistake."""
+    found = {}
+    for name, table in tables.items():
+        wrong: list[str] = []
+        if not SOURCE_NAME.fullmatch(name):
+            wrong.append("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
+        address = address_of(table.to, environ, wrong, "to")
+        if address is not None:
+            wrong += _mistakes(table, address)
+        secret = ""
+        if table.secret:
+            try:
+                secret = resolve(table.secret.removesuffix("?") + "?", environ)
+            except ValueError as error:
+                wrong.append(f"secret: {error}")
+        mistakes += [f"[forwards.{name}] {each}" for each in wrong]
+        found[name] = Forward(**vars(table) | {"name": name, "address": address, "secret": secret})
+    return found
+
+
+def _mistakes(table: ForwardTable, address: Address) -> list[str]:
+    if address.kind != "https":
+        is_signed = table.secret or table.sign == AS_SENDER
+        return ["has sign or secret, which are of endpoints (https://); remove them"] if is_signed else []
+    wrong = []
+    if table.sign == STANDARD and not table.secret:
+        wrong.append('has no secret to sign with; set secret = "env:NAME", or sign = "as sender"')
+    if address.url.startswith("http:") and not table.allow_private:
+        wrong.append("to: http:// is for private addresses; set allow_private = true, or write https://")
+    return wrong
+
+
+def address_of(text: str, environ: Mapping[str, str], wrong: list[str], key: str) -> Address | None:
+    """Return an address, itself or what a reference names; None where there is none here, or it is wrong."""
+    is_reference = Reference.parse(text) is not None
+    try:
+        url = resolve(text.removesuffix("?") + "?", environ) if is_reference else text
+        found = Address.parse(url) if url else None
+    except ValueError as error:
+        wrong.append(f"{key}: {error}" if is_reference else f"{key}: it {error}")
+        return None
+    if found is not None and found.password and not is_reference:
+        wrong.append(f'{key}: a password stands in the file; write {key} = "env:NAME" and set that variable')
+    return found

@@ -1,0 +1,170 @@
+"""RabbitMQ: a queue, or an exchange with a routing key. Messages are persistent, and confirmed one by one.
+
+RabbitMQ knows no ids by itself: `x-deduplication-header` is for the plugin that does. A message that no queue takes
+comes back, and counts as refused.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import aio_pika
+from aio_pika.abc import (
+    AbstractChannel,
+    AbstractConnection,
+    AbstractExchange,
+)
+from aio_pika.exceptions import AMQPError, ChannelClosed, DeliveryError
+from yarl import URL
+
+from hookonce.receiver.config.addresses import Address
+from hookonce.receiver.outbound.brokers.port import (
+    CONNECT_TIMEOUT,
+    PUBLISH_TIMEOUT,
+    Away,
+    Found,
+    LoopThread,
+    Message,
+    Outcome,
+    Refused,
+)
+
+DEDUPLICATION: Final = "x-deduplication-header"
+_CLOUD_EVENTS: Final = "cloudEvents_"
+"""What stands before the attributes of CloudEvents among the headers of AMQP, in the place of `ce-`."""
+_LOST = (OSError, AMQPError, asyncio.TimeoutError, asyncio.CancelledError, RuntimeError)
+
+
+class _Connection:
+    """A connection with one channel, made with the first call, and anew after it broke."""
+
+    def __init__(self, address: Address) -> None:
+        self.shown = address.shown
+        self.queue = address.options.get("queue", "")
+        self.exchange = address.options.get("exchange", "")
+        self.routing_key = address.options.get("routing_key")
+        self._url = URL(address.server)
+        self._connection: AbstractConnection | None = None
+        self._channel: AbstractChannel | None = None
+
+    async def channel(self) -> AbstractChannel:
+        """Return an open channel. Raises `Away`."""
+        if self._channel is None or self._channel.is_closed:
+            await self.close()
+            try:
+                self._connection = await aio_pika.connect(self._url, timeout=CONNECT_TIMEOUT)
+                self._channel = await self._connection.channel(publisher_confirms=True, on_return_raises=True)
+            except (OSError, AMQPError, TimeoutError) as error:
+                raise Away(f"{self.shown} does not answer: {type(error).__name__}") from None
+        return self._channel
+
+    async def target(self) -> AbstractExchange:
+        """Return the exchange, a queue's own being the default one. Raises `Refused` where there is none."""
+        channel = await self.channel()
+        if not self.exchange:
+            return channel.default_exchange
+        try:
+            return await channel.get_exchange(self.exchange, ensure=True)
+        except ChannelClosed as error:
+            raise Refused(f"exchange {self.exchange} can't be used: {type(error).__name__}") from None
+
+    async def look(self) -> Found:
+        """Ask for the queue or the exchange, without making it."""
+        await self.close()
+        channel = await self.channel()
+        try:
+            if self.exchange:
+                await channel.get_exchange(self.exchange, ensure=True)
+                return Found(f"exchange {self.exchange} is there")
+            found = await channel.declare_queue(self.queue, passive=True)
+        except ChannelClosed as error:
+            name = self.exchange or self.queue
+            raise Refused(
+                f"{name} can't be used ({type(error).__name__}); make it, or name another"
+            ) from None
+        except _LOST as error:
+            raise Away(f"{self.shown} does not answer: {type(error).__name__}") from None
+        return Found(f"queue {self.queue} is there, with {found.declaration_result.message_count} messages")
+
+    async def close(self) -> None:
+        """Close the connection, whatever its state."""
+        connection, self._connection, self._channel = self._connection, None, None
+        if connection is not None:
+            with suppress(Exception):  # it is thrown away
+                await asyncio.wait_for(connection.close(), 1)
+
+
+class RabbitPublisher:
+    """Publishes to one queue or exchange; all messages of a call are under way at once."""
+
+    def __init__(self, address: Address) -> None:
+        self._thread = LoopThread()
+        self._connection = _Connection(address)
+
+    def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """See `port.Publisher`."""
+        try:
+            return self._thread.run(self._publish(messages), CONNECT_TIMEOUT + PUBLISH_TIMEOUT + 1)
+        except Away as error:
+            return [error] * len(messages)
+
+    async def _publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        connection = self._connection
+        try:
+            exchange = await connection.target()
+        except (Away, Refused) as error:
+            return [error] * len(messages)
+        except _LOST as error:
+            await connection.close()
+            return [self._outcome(error)] * len(messages)
+        answers = await asyncio.gather(
+            *(
+                exchange.publish(
+                    _made(each), self._routing_key(each), mandatory=True, timeout=PUBLISH_TIMEOUT
+                )
+                for each in messages
+            ),
+            return_exceptions=True,
+        )
+        outcomes = [self._outcome(each) if isinstance(each, BaseException) else None for each in answers]
+        if any(isinstance(each, Away) for each in outcomes):
+            await connection.close()
+        return outcomes
+
+    def _routing_key(self, message: Message) -> str:
+        connection = self._connection
+        if not connection.exchange:
+            return connection.queue
+        return message.type if connection.routing_key is None else connection.routing_key
+
+    def _outcome(self, error: BaseException) -> Outcome:
+        if isinstance(error, DeliveryError):
+            return Refused(f"{self._connection.shown}: no queue takes a message; bind one, or name another")
+        return Away(f"{self._connection.shown} has not confirmed a message: {type(error).__name__}")
+
+    def look(self) -> Found:
+        """See `port.Publisher`."""
+        return self._thread.run(self._connection.look(), CONNECT_TIMEOUT + PUBLISH_TIMEOUT)
+
+    def close(self) -> None:
+        """See `port.Publisher`."""
+        with suppress(Away):
+            self._thread.run(self._connection.close(), 2)
+        self._thread.close()
+
+
+def _made(message: Message) -> aio_pika.Message:
+    headers: dict[str, Any] = {
+        _CLOUD_EVENTS + name[3:] if name.startswith("ce-") else name: value
+        for name, value in message.headers.items()
+        if value and name != "content-type"
+    }
+    return aio_pika.Message(
+        message.body,
+        headers={**headers, DEDUPLICATION: message.id},
+        message_id=message.id,
+        content_type=message.headers["content-type"],
+        type=message.type[:255].encode()[:255].decode(errors="ignore"),
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+    )

@@ -1,0 +1,56 @@
+import boto3
+import pytest
+
+from hookonce.receiver.outbound import brokers
+from tests.support.brokers import AWS, Nats, Rabbit, sqs_server
+from tests.support.inbox import inbox
+
+__all__ = ["inbox"]
+
+
+@pytest.fixture(autouse=True)
+def publishers(monkeypatch):
+    """Close what a worker keeps as long as it lives."""
+    made, real = [], brokers.publisher
+
+    def publisher(address):
+        made.append(real(address))
+        return made[-1]
+
+    monkeypatch.setattr(brokers, "publisher", publisher)
+    yield
+    for each in made:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory):
+    server = Nats(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def nats_broker(nats_server):
+    nats_server.make_stream()
+    return nats_server
+
+
+@pytest.fixture(scope="session")
+def rabbit_server(tmp_path_factory):
+    server = Rabbit(tmp_path_factory.mktemp("rabbitmq")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def sqs_endpoint():
+    with sqs_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def sqs(sqs_endpoint, monkeypatch):
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    return boto3.client("sqs", endpoint_url=sqs_endpoint)

@@ -1,0 +1,186 @@
+import json
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from hookonce.providers import Delivery
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.ledger.steps import idempotency_key
+from hookonce.receiver.outbound import pinned
+from tests.support.attacks import certificate
+from tests.support.forwarding import SECRET, configured, errors, forward, results, work
+
+KEY = idempotency_key("stripe", "a", "forwards.out")
+BODY = json.dumps({"id": "a", "type": "invoice.paid", "object": "event"}).encode()
+HOME = {"sign": "as sender", "allow_private": True}
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    def do_POST(self):
+        length = int(self.headers["content-length"])
+        self.server.came.append((dict(self.headers), self.rfile.read(length), self.path))
+        status, headers = self.server.answers.pop(0) if self.server.answers else (200, {})
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def endpoint(tmp_path, monkeypatch):
+    certificate.made(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.came, server.answers = [], []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    server.url = f"https://localhost:{server.server_port}/hooks/stripe"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def verified(provider, secret, came):
+    headers, body, _ = came
+    lowered = {name.lower(): value for name, value in headers.items()}
+    load(provider).verify(Delivery("POST", "", lowered, body), [secret], datetime.now(UTC))
+    return lowered
+
+
+def test_event_is_signed_as_standard_webhooks_say_under_the_run_s_id(inbox, tmp_path, endpoint):
+    signed = forward(endpoint.url, secret="env:FORWARD_SECRET", allow_private=True)
+    configured(inbox, tmp_path, signed)
+    inbox.deliver("a", body=BODY)
+
+    work(inbox)
+
+    (came,) = endpoint.came
+    headers = verified("standard_webhooks", SECRET, came)
+    assert came[1] == BODY
+    assert headers["webhook-id"] == f"{KEY}-1"
+    assert headers["ce-id"] == "a"
+    assert results(inbox) == {"a": ("done", {"status": 200})}
+
+
+def test_event_is_signed_as_its_sender_would(inbox, tmp_path, endpoint):
+    configured(inbox, tmp_path, forward(endpoint.url, **HOME))
+    inbox.deliver("a", body=BODY, headers=json.dumps({"user-agent": "Stripe/1.0"}))
+
+    work(inbox)
+
+    headers = verified("stripe", "whsec_test", endpoint.came[0])
+    assert headers["user-agent"] == "Stripe/1.0"
+    assert "hookonce-via" in headers
+
+
+def test_private_address_is_refused_unless_it_is_allowed(inbox, tmp_path, endpoint):
+    configured(inbox, tmp_path, forward(endpoint.url, sign="as sender", attempts=1))
+    inbox.deliver("a", body=BODY)
+
+    work(inbox)
+
+    assert "localhost has a private address" in errors(inbox)["a"]
+    assert not endpoint.came
+
+
+PRIVATE = [
+    "10.0.0.1",
+    "127.0.0.1",
+    "169.254.169.254",
+    "::1",
+    "fd00::1",
+    "::ffff:10.0.0.1",
+    "100.64.0.1",
+    "0.0.0.0",  # noqa: S104
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_name_with_one_private_address_among_others_is_refused(monkeypatch, address):
+    found = [(0, 0, 0, "", (each, 443)) for each in ("93.184.215.14", address)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    with pytest.raises(pinned.NotAllowed):
+        pinned.post("https://shop.example/", {}, b"", allow_private=False)
+
+
+def test_name_is_resolved_once_and_the_certificate_is_checked_for_it(endpoint, monkeypatch):
+    asked = []
+    real = socket.getaddrinfo
+
+    def resolve(host, *rest, **options):
+        asked.append(host)
+        return real("127.0.0.1" if host == "shop.example" else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(pinned.NoAnswer, match=r"SSLError|Certificate"):
+        pinned.post(f"https://shop.example:{endpoint.server_port}/", {}, b"", allow_private=True)
+
+    assert asked.count("shop.example") == 1
+    assert not endpoint.came
+
+
+def test_answer_410_is_dead(inbox, tmp_path, endpoint):
+    configured(inbox, tmp_path, forward(endpoint.url, **HOME))
+    endpoint.answers.append((410, {}))
+    inbox.deliver("a", body=BODY)
+
+    work(inbox)
+
+    assert results(inbox)["a"][0] == "dead"
+    assert "answered 410" in errors(inbox)["a"]
+    assert len(endpoint.came) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [((429, {}), 60), ((429, {"retry-after": "7"}), 7), ((503, {"retry-after": "120"}), 120)],
+)
+def test_endpoint_that_asks_to_wait_costs_no_attempt(inbox, tmp_path, endpoint, answer, seconds):
+    configured(inbox, tmp_path, forward(endpoint.url, **HOME))
+    endpoint.answers.append(answer)
+    inbox.deliver("a", body=BODY)
+    inbox.work()
+
+    ((wait,),) = inbox.rows("SELECT extract(epoch FROM due_at - now())::float FROM hookonce.queue")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '1 s'")
+    work(inbox)
+
+    assert seconds - 5 < wait <= seconds
+    assert inbox.rows("SELECT status, attempts FROM hookonce.runs") == [("done", 1)]
+
+
+@pytest.mark.parametrize("status", [301, 302, 400, 404, 500])
+def test_answer_that_is_no_success_is_a_failed_attempt(inbox, tmp_path, endpoint, status):
+    configured(inbox, tmp_path, forward(endpoint.url, attempts=1, **HOME))
+    endpoint.answers.append((status, {"location": endpoint.url}))
+    inbox.deliver("a", body=BODY)
+
+    work(inbox)
+
+    assert results(inbox)["a"][0] == "dead"
+    assert f"answered {status}; expected 2xx" in errors(inbox)["a"]
+    assert len(endpoint.came) == 1
+
+
+def test_error_tells_nothing_of_the_url_but_its_place(inbox, tmp_path, endpoint):
+    url = endpoint.url.replace("https://", "https://me:word@") + "?token=secret"
+    configured(inbox, tmp_path, forward("env:OUT", attempts=1, **HOME), OUT=url)
+    endpoint.answers.append((400, {}))
+    inbox.deliver("a", body=BODY)
+
+    work(inbox)
+
+    assert not {"word", "secret"} & set(errors(inbox)["a"].replace("@", " ").replace("=", " ").split())
+    assert endpoint.came[0][0]["authorization"] == "Basic bWU6d29yZA=="
+    assert endpoint.came[0][2].endswith("?token=secret")
