@@ -27,9 +27,9 @@ from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file
-from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.processes.collector import FOR_HANDLERS, calm_collector

@@ -34,11 +34,11 @@ from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
 from hookonce.jobs.slots.suspects import CHILDREN
 from hookonce.receiver import logs
-from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.monitoring import health, rights

@@ -11,8 +11,8 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.providers.kit.registry import names
-from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.replay.events import replay_dead_run
 from hookonce.receiver.redis import approximate

@@ -261,7 +261,6 @@ LIBRARIES = {
         "receiver.remote",
         "jobs.alerts.delivery",
     ),
-    "rich": ("receiver.cli",),
     "rq": ("receiver.redis", "jobs.worker", "jobs.mirror"),
     "starlette": ("hookonce.fastapi",),
     "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask", "hookonce.testing"),

@@ -103,11 +103,11 @@ def _reasons(
 def _reason(run: Run, breaker: breakers.Breaker | None, paused: AbstractSet[str]) -> str:
     if run.status == RunStatus.RUNNING:
         return "under way until its lease ends"
-    if run.parked and (reason := reasons.why(run.parked)).testing:
-        return f"waiting {reason.testing}"
+    if run.parked and run.waits_for not in {WaitsFor.BREAKER, WaitsFor.PAUSE}:
+        return f"waiting: {run.waits}"
     if breaker is not None:
         return f"waiting for its circuit breaker, open after {breaker.failures} failures: {breaker.error}"
     if run.handler in paused:
         return f"waiting, handler '{run.handler}' is paused"
-    why = reasons.of_waits_for(run.waits_for or WaitsFor.WORKER).testing
-    return f"waiting {why}{f', after {run.error}' if run.error else ''}"
+    why = reasons.of_waits_for(run.waits_for or WaitsFor.WORKER).words
+    return f"waiting: {why}{f', after {run.error}' if run.error else ''}"

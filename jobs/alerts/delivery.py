@@ -16,8 +16,9 @@ from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, Registry
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
-from hookonce.receiver.config.alerts import ALERTS_SOURCE, Alerts
+from hookonce.receiver.config.alerts import Alerts
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 
 TIMEOUT = (3.05, 10)
 ATTEMPTS = 14

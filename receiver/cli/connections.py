@@ -22,7 +22,8 @@ COMMAND_LOCK_TIMEOUT = timedelta(seconds=10)
 """How long a command waits for a lock somebody holds."""
 COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 """How long one statement of a command may take."""
-
+UNREACHABLE = (psycopg.Error, connections.LedgerUnavailable, schema_version.SchemaBehind, ConfigError)
+"""What keeps a command from the ledger."""
 
 _AT = "hookonce.at"
 
@@ -63,16 +64,19 @@ def configured() -> "Settings":
 
 
 @contextmanager
-def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
+def ledger(
+    settings: "Settings | None" = None, patience: timedelta | None = None
+) -> Iterator[psycopg.Connection]:
     """Connect to the ledger, in autocommit mode, for as long as the block lasts; without settings find it alone.
 
-    Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
+    With `patience` no lock or statement may take longer. Raises: `ConfigError` without an address, `LedgerUnavailable`
+    without an answer, `SchemaBehind` without tables.
     """
     url = settings.database_url if settings else here()
     if not url:
         raise ConfigError([NO_POSTGRESQL])
     with connections.connect(
-        url, lock=COMMAND_LOCK_TIMEOUT, statement=COMMAND_STATEMENT_TIMEOUT
+        url, lock=patience or COMMAND_LOCK_TIMEOUT, statement=patience or COMMAND_STATEMENT_TIMEOUT
     ) as connection:
         schema_version.require_schema(connection)
         yield connection

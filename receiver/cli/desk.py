@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import psycopg
 from pydantic import ValidationError
 
-from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
-from hookonce.receiver.config.settings import Settings, require_servers
 from hookonce.receiver.desk.models import PAGE_SIZE, RequestModel, mistakes
 from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
 
 if TYPE_CHECKING:
+    from hookonce.receiver.config.settings import Settings
     from hookonce.receiver.intake.pipeline import Intake
 
 A = TypeVar("A", bound=Answer)
@@ -23,26 +23,22 @@ M = TypeVar("M", bound=RequestModel)
 
 
 class LocalDesk:
-    """Asks on a connection to the ledger, as whoever runs the command."""
+    """Asks on a connection to the ledger, as whoever runs the command; reads the configuration if an action does."""
 
-    def __init__(
-        self, settings: Settings, connection: psycopg.Connection, intake: "Intake | None" = None
-    ) -> None:
-        self._settings = settings
-        known = replace(settings, sources=local_sources.sources(settings))
-        self._desk = Desk(known, connection, operator(), intake=intake)
+    def __init__(self, connection: psycopg.Connection, intake: "Intake | None" = None) -> None:
+        self._desk = Desk(_known, connection, operator(), intake=intake)
 
     def ask(self, action: Action[A], /, **models: RequestModel) -> A:
         """Return the answer, and tell the workers if there is something to do. Raises: `Refused`."""
         answer = action(self._desk, **models)
         if self._desk.notifies_workers:
             self._desk.notifies_workers = False
-            notify_workers(self._settings)
+            notify_workers(self._desk.settings)
         return answer
 
 
 @contextmanager
-def desk(*, takes_in: bool = False) -> Iterator[Asks]:
+def desk(*, takes_in: bool = False, patience: timedelta | None = None) -> Iterator[Asks]:
     """Give the desk that this command asks; here it `takes_in` events only if that is said.
 
     Raises: as `ledger`, or what keeps another inbox from being asked.
@@ -54,15 +50,24 @@ def desk(*, takes_in: bool = False) -> Iterator[Asks]:
 
         yield RemoteDesk(Client(profiles.find(named)))
         return
-    settings = configured()
-    with ledger(settings) as connection, ExitStack() as stack:
+    with ledger(patience=patience) as connection, ExitStack() as stack:
         intake = None
         if takes_in:
+            from hookonce.receiver.config.settings import require_servers
             from hookonce.receiver.intake.pipeline import Intake  # few commands take events in
 
+            settings = configured()
             require_servers(settings)
             intake = stack.enter_context(closing(Intake(settings)))
-        yield LocalDesk(settings, connection, intake)
+        yield LocalDesk(connection, intake)
+
+
+def _known() -> "Settings":
+    """Read the configuration, with the sources that `hookonce dev` made up."""
+    from hookonce.receiver.cli import local_sources  # a listing does without, and starts twice as fast
+
+    settings = configured()
+    return replace(settings, sources=local_sources.sources(settings))
 
 
 def asking(model: Callable[..., M], **given: object) -> M:

@@ -4,67 +4,56 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.printing import page, tell
 from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.ledger import reasons
+from hookonce.receiver.desk.listed_events import DeadRun, ListedEvent
 from hookonce.receiver.ledger.states import EventStatus
 
-if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
-    from hookonce.receiver.desk.events import DeadRun, ListedEvent
-    from hookonce.receiver.ledger.queries.dead_letters import Death
-    from hookonce.receiver.ledger.queries.events import Event
+
+def document(event: ListedEvent, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event as one line of JSON; what it died of only where dead events are asked for."""
+    return event.model_dump(exclude=set() if given.get("status") == EventStatus.DEAD else {"dead"})
 
 
-def print_events(
-    events: "Sequence[Event | ListedEvent]",
-    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
-    given: Mapping[str, Any],
-    hint: str | None = None,
-) -> None:
+def print_events(events: Sequence[ListedEvent], given: Mapping[str, Any], hint: str | None) -> None:
     """Print events as lines on a terminal, and as a table anywhere else; without any, what may be wrong (`hint`)."""
     if not events:
         say_empty(given, hint)
     elif sys.stdout.isatty():
         width, now = shutil.get_terminal_size().columns, datetime.now(UTC)
-        notes = {number: list(map(_died, each)) for number, each in deaths.items()}
+        notes = {event.id: list(map(_died, event.dead)) for event in events}
         if given.get("status") == EventStatus.WAITING:
             notes = {event.id: [_waits(event, now)] for event in events}
         page("\n".join(event_lines.lines(events, notes, width, now)))
     else:
-        _print_table(events, deaths, with_deaths=given.get("status") == EventStatus.DEAD)
+        _print_table(events, with_deaths=given.get("status") == EventStatus.DEAD)
 
 
-def _print_table(
-    events: "Sequence[Event | ListedEvent]",
-    deaths: "Mapping[int, Sequence[Death | DeadRun]]",
-    *,
-    with_deaths: bool,
-) -> None:
+def _print_table(events: Sequence[ListedEvent], *, with_deaths: bool) -> None:
     columns = ["id", "source", "event id", "type", "status", "received", "deliveries"]
     rows = []
     for e in events:
         row = [e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries]
-        died = deaths.get(e.id, ())
         if with_deaths:
-            errors = "; ".join((each.error or "").strip().partition("\n")[0] for each in died)
-            row += [", ".join(each.handler for each in died if each.handler) or None, errors or None]
+            errors = "; ".join((each.error or "").strip().partition("\n")[0] for each in e.dead)
+            row += [", ".join(each.handler for each in e.dead if each.handler) or None, errors or None]
         rows.append(row)
     show([*columns, "handler", "error"] if with_deaths else columns, rows)
 
 
-def _died(death: "Death | DeadRun") -> str:
+def _died(death: DeadRun) -> str:
     error = (death.error or "").strip().partition("\n")[0]
     return f"{death.handler}: {error}" if death.handler else f"it can't be read: {error}"
 
 
-def _waits(event: "Event | ListedEvent", now: datetime) -> str:
-    """Tell what an event waits for, or when it is due."""
-    if event.parked:
-        return reasons.why(event.parked).terminal
+def _waits(event: ListedEvent, now: datetime) -> str:
+    """Return what an event waits for, or when it is due."""
+    if event.waits:
+        return event.waits
     return f"due {ago(event.due_at, now)}" if event.due_at and event.due_at > now else "due, for a worker"
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.receiver.cli.desk import asking
-from hookonce.receiver.desk.events import EventsQuery, list_events
+from hookonce.receiver.desk.listed_events import EventsQuery, list_events
 from hookonce.receiver.desk.models import PAGE_SIZE
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.rows import Event

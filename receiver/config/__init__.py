@@ -5,6 +5,6 @@ of the `mistakes`; those of the file's tables are put into words by `file_mistak
 Redis, with `server_urls` to check their addresses and `embedded_servers` where the development stack
 runs them. One module per table reads the rest: `sources` with its `quarantine` and `source_choices`, `commands`,
 `admin`, `alerts`, `tracing`, `concurrency` and `encryption_keys`. They share `secret_references` (where a secret is),
-`durations` (times and limits as people write them) and `suggestions` (for misspelt names).
+`durations` and `rates` (times and limits as people write them) and `suggestions` (for misspelt names).
 `forwards` reads where events go on to, at `addresses` that sources may have, too.
 """

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.durations import parse_limit
 from hookonce.receiver.config.file_mistakes import TABLE
+from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.source import Limit
 

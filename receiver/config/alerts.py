@@ -14,8 +14,6 @@ from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import Reference, Unreadable
 
-ALERTS_SOURCE = "hookonce"
-"""The source our own events come from; no configured one may have its name."""
 _OFF = "off"
 _RATE = re.compile(r"(\d{1,6})/(\d{1,6}[smhdw])", re.ASCII)
 _MAX_RATE_WINDOW = timedelta(days=7)  # activity is kept by the minute for a little longer

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.durations import parse_duration, parse_limit
+from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.file_mistakes import TABLE
+from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.config.source_choices import parse_horizon
 from hookonce.receiver.source import Limit

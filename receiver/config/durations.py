@@ -1,14 +1,11 @@
-"""Times and limits as people write them: spans (`90s`, `7d`), moments relative to now, and rates (`600/m`)."""
+"""Times as people write them: spans (`90s`, `15m`, `2h`, `7d`, `4w`), and moments relative to now."""
 
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from hookonce.receiver.source import Limit
-
 _FORM = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
-_LIMIT = re.compile(r"([1-9][0-9]{0,9})/([smhd])", re.ASCII)
-_UNITS = {
+UNITS = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
     "h": timedelta(hours=1),
@@ -27,7 +24,7 @@ def parse_duration(text: object) -> timedelta:
     parts = _FORM.fullmatch(text.lower()) if isinstance(text, str) else None
     if parts is None:
         raise ValueError("expected a number with its unit: 90s, 15m, 2h, 7d or 4w")
-    return int(parts[1]) * _UNITS[parts[2]]
+    return int(parts[1]) * UNITS[parts[2]]
 
 
 def parse_time(text: str, now: datetime) -> datetime:
@@ -53,13 +50,3 @@ def format_duration(length: timedelta) -> str:
         if length >= 2 * unit or length == unit:
             return f"{length // unit} {word}"
     return f"{length // timedelta(seconds=1)} s"
-
-
-def parse_limit(text: object) -> Limit:
-    """Read `100/m`, or return a limit that was read before. Raises: ValueError saying what was expected."""
-    if isinstance(text, Limit):
-        return text
-    match = _LIMIT.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError('expected a whole number (1 to 9999999999) per s, m, h or d, like "600/m"')
-    return Limit(int(match[1]), _UNITS[match[2]])

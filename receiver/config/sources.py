@@ -13,11 +13,11 @@ from hookonce.providers.kit.reading.json_paths import Step, parse
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds, with_chosen_ids
 from hookonce.receiver.config import source_choices
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
-from hookonce.receiver.config.durations import parse_duration, parse_limit
+from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
+from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean
 from hookonce.receiver.source import Limit, Source
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

@@ -1,8 +1,10 @@
-"""Suggests what somebody may have meant, for errors about names that are not there."""
+"""Names that are known, and those that somebody may have meant, for errors about names that are not there."""
 
 import difflib
 from collections.abc import Iterable
 
+ALERTS_SOURCE = "hookonce"
+"""The source our own events come from; no configured one may have its name."""
 _MAX_NAMES = 10
 
 

@@ -63,6 +63,7 @@ def events() -> Response:
         listing = _listing(here, form)
         took = time.monotonic() - began
         seen = _digest(listing.rows)
+        doubt = hint(here, form.wanted.source, listing.rows)
         if is_fragment() and seen == request.args.get("seen"):
             return Response(status=204)
         page: dict[str, Any] = {} if is_fragment() else _around(connection, form)
@@ -78,7 +79,7 @@ def events() -> Response:
         every=max(_MIN_REFRESH_INTERVAL, math.ceil(took * _REFRESH_FACTOR)),
         form=form,
         view=_view(form),
-        hint=hint(form.wanted.source, listing.rows, context().settings.sources),
+        hint=doubt,
         now=now,
         **page,
     )

@@ -31,7 +31,6 @@ from hookonce.receiver.dashboard.tabs import TABS
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
 from hookonce.receiver.ledger.traceback_frames import calls
@@ -58,8 +57,6 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
         RunStatus=RunStatus,
         TABS=TABS,
         calls=calls,
-        parked_for=reasons.why,
-        waits_for=reasons.of_waits_for,
     )
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

@@ -5,12 +5,12 @@
 - `arguments`, `answers`: what an action asks for, field by field, and what it answers as facts and tables
 - `models`, `filters`: how what is typed is read: times, ids, which events
 - `refusals`: why something is not done
-- `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
+- `listed_events`, `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `issues`: failures of one handler at one place, and what a person has said of them
 - `diffs`: how a body differs from that of another event
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `stats`: the numbers of the inbox at a glance, and what workers are at
-- `replays`, `steps`: running events again, and what a person decides about steps and newest versions
+- `replays`, `steps`, `entities`: running events again, and what a person decides about steps and newest versions
 - `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
 - `rejected`: what was refused, and another chance for it

@@ -17,21 +17,19 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
 from hookonce.receiver.intake.explain.rejection import explain_rejection
-from hookonce.receiver.ledger import steps
+from hookonce.receiver.ledger import reasons, steps
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import (
     body_search,
-    dead_letters,
     event_details,
     failures,
     rejected,
     run_outcomes,
 )
 from hookonce.receiver.ledger.queries.body_search import Found
-from hookonce.receiver.ledger.queries.dead_letters import Death
-from hookonce.receiver.ledger.queries.event_details import Detail
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.rows import MAX_ID
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import IssueRow
@@ -49,6 +47,16 @@ class ShownEvent(Detail):
     """An event as it may be shown; `prove` verifies its delivery again."""
 
     prove: Callable[[], Proof | None] = lambda: None
+
+    @property
+    def waits(self) -> str | None:
+        """Why it is passed over although it may be due, in words."""
+        return why_parked(self.event.parked, self.runs)
+
+
+def why_parked(parked: str | None, runs: Sequence[Run]) -> str | None:
+    """Return in words why an event is passed over; its runs tell those apart that share a word."""
+    return reasons.why(parked, [run.waits_for for run in runs]).words if parked else None
 
 
 def event(desk: Desk, number: int, *, as_it_goes_on: bool = False) -> ShownEvent | None:
@@ -75,14 +83,6 @@ def steps_of(desk: Desk, number: int) -> list[Step]:
 def stopped_steps(desk: Desk) -> list[Step]:
     """Return the steps that wait for a person."""
     return _steps(desk, steps.stopped(desk.connection, desk.settings.keyring), "stopped steps")
-
-
-def deaths_of(desk: Desk, events: Sequence[int]) -> list[Death]:
-    """Return the dead runs of events."""
-    found = dead_letters.deaths_of(desk.connection, events)
-    if not found or is_handed_out(desk, "dead letters"):
-        return found
-    return [replace(each, error=None if each.error is None else brief(each.error)) for each in found]
 
 
 def outcomes_of(desk: Desk, events: Sequence[int]) -> dict[int, run_outcomes.Outcome]:

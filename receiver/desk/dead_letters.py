@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
+from hookonce.receiver.desk.listed_events import deaths_of
 from hookonce.receiver.desk.models import Cursor, IssueId, Reference
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
@@ -25,6 +25,7 @@ from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
+MAX_GROUPED = MAX_DEATHS
 MAX_NAMED = 5
 """So many events of a group are named; `/events` with its issue, or with its handler and error, has all."""
 _MAX_PATTERN_LENGTH = 200
@@ -74,13 +75,13 @@ def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     """Group dead events by cause: by handler and issue, or by the error's text where there is no issue."""
     found = [row.id for row in events.events(desk.connection, asked.wanted_by(desk), MAX_DEATHS)]
     causes: dict[tuple[str | None, str], list[Death]] = {}
-    for death in content.deaths_of(desk, found):
+    for death in deaths_of(desk, found):
         causes.setdefault((death.handler, death.issue or _pattern(death)), []).append(death)
     groups = map(_group, causes.values())
     return DeadLetters(
         data=sorted(groups, key=lambda group: (-group.count, group.handler or "", group.error)),
         is_complete=len(found) < MAX_DEATHS,
-        hint=hint(asked.source, found, desk.settings.sources),
+        hint=hint(desk, asked.source, found),
     )
 
 

@@ -1,30 +1,27 @@
 """Events: what came, and what became of it."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
-from hookonce.receiver.desk.models import IdInPath, IssueId, Page, Paged, Reference, RequestModel, shown
+from hookonce.receiver.desk.models import IdInPath, IssueId, Reference, RequestModel, shown
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_lookup, events
-from hookonce.receiver.ledger.queries.dead_letters import by_event
+from hookonce.receiver.ledger.queries import event_lookup
 from hookonce.receiver.ledger.queries.event_details import Run
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
-from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.traceback_frames import Traceback
 from hookonce.receiver.vocabulary import EVENT_STATUSES
 
-LOOK_FOR_LOST = timedelta(seconds=1)
 KINDS = 1000
 """As many are shown of what is counted."""
 _COUNTED = ("type", "status", "count")
@@ -34,29 +31,6 @@ class EventPath(RequestModel):
     """An event by its ledger id, by `source:event_id`, or by how a sender's id begins."""
 
     event: Reference
-
-
-class EventsQuery(EventFilter, Paged):
-    """Which events, and which page of them."""
-
-
-class DeadRun(ResponseModel):
-    """A run that is dead, and the first 500 characters of its latest error."""
-
-    handler: Ours = Field(description="empty where the event itself can't be read")
-    error: str | None
-
-
-class ListedEvent(Event):
-    """One row of the ledger, and in a list of dead events what each died of."""
-
-    dead: list[DeadRun] = Field(
-        default_factory=list, description="with `status=dead`: its dead runs, and why they failed"
-    )
-
-
-class EventPage(Hinted, Page[ListedEvent]):
-    """Events, newest first."""
 
 
 class EventCount(ResponseModel):
@@ -122,30 +96,11 @@ class FullEvent(Event):
     conflicts: list[OtherBody]
     repeats: list[Identifier]
 
-
-@action(scope=Scope.READ)
-def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
-    """List events, newest first.
-
-    Those that are `lost` are looked for among all, for a second a page: it may have none, and `next` still leads on.
-    """
-    rest: int | None = None
-    if asked.status == EventStatus.LOST:
-        found = events.newest(
-            desk.connection, asked.wanted_by(desk), asked.limit, asked.cursor, LOOK_FOR_LOST
-        )
-        rows, rest = found.rows, found.rest
-    else:
-        rows = list(events.events(desk.connection, asked.wanted_by(desk), asked.limit, asked.cursor))
-    page = EventPage.of(rows, asked, hint=hint(asked.source, rows or asked.cursor, desk.settings.sources))
-    page.next = page.next or rest
-    if asked.status == EventStatus.DEAD:
-        deaths = by_event(content.deaths_of(desk, [row.id for row in rows]))
-        for row in page.data:
-            row.dead = [
-                DeadRun(handler=each.handler or "", error=each.error) for each in deaths.get(row.id, ())
-            ]
-    return page
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def waits(self) -> Ours | None:
+        """Why it is passed over although it may be due, in words."""
+        return content.why_parked(self.parked, self.runs)
 
 
 @action(scope=Scope.READ)
@@ -159,7 +114,7 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
     return EventCounts(
         total=sum(n for _, _, n in rows),
         data=counted,
-        hint=hint(asked.source, rows, desk.settings.sources),
+        hint=hint(desk, asked.source, rows),
     )
 
 

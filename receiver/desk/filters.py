@@ -1,12 +1,11 @@
 """Which events: the same filter in a query and in the body of a bulk replay."""
 
-from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
-from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE, no_source
 from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -14,6 +13,8 @@ from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
+__all__ = ["FIELDS"]
+"""Of the filter as the ledger knows it; what is defined here is imported by its name."""
 Status = Literal[
     EventStatus.RECEIVED,
     EventStatus.RUNNING,
@@ -66,11 +67,15 @@ class Hinted(ResponseModel):
     )
 
 
-def hint(source: str | None, found: object, known: Collection[str]) -> str | None:
+def hint(desk: Desk, source: str | None, found: object) -> str | None:
     """Return what may be wrong with the name of a source, if one was asked for and nothing is found."""
-    if source is None or found or source in known or source == ALERTS_SOURCE:
+    if source is None or found or source == ALERTS_SOURCE:
         return None
-    return no_source(source, known)
+    try:
+        known = desk.settings.sources
+    except ConfigError:  # a listing needs nothing else of it
+        return None
+    return None if source in known else no_source(source, known)
 
 
 def allowed(desk: Desk, wanted: Filter) -> Filter:

@@ -17,12 +17,15 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
 from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.reasons import PAUSES
+from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS, PAUSES, SOURCE
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
+
+__all__ = ["HANDLER", "OF_ROWS", "PAUSES", "SOURCE"]
+"""Kinds of pauses; what is defined here is imported by its name."""
 
 
 class PausePath(RequestModel):

@@ -37,20 +37,35 @@ _MOST_NOTED: Final = 10_000
 _noted: dict[tuple[str, ...], float] = {}
 
 
-@dataclass(slots=True)
 class Desk:
     """The context of an action: who asks, on which connection, and under which token if there is one.
 
-    `intake` takes test events in, where this process takes deliveries. `notifies_workers`: an action has made something
-    due, of which workers are told once it is answered.
+    `configured` is the settings, or reads them once an action asks. `intake` takes test events in, where this process
+    takes deliveries. `notifies_workers`: an action has made something due, of which workers are told once it is
+    answered.
     """
 
-    settings: "Settings"
-    connection: psycopg.Connection
-    who: str
-    token: Token | None = None
-    intake: "Intake | None" = None
-    notifies_workers: bool = False
+    def __init__(
+        self,
+        configured: "Settings | Callable[[], Settings]",
+        connection: psycopg.Connection,
+        who: str,
+        token: Token | None = None,
+        intake: "Intake | None" = None,
+    ) -> None:
+        self._configured = configured
+        self.connection = connection
+        self.who = who
+        self.token = token
+        self.intake = intake
+        self.notifies_workers = False
+
+    @property
+    def settings(self) -> "Settings":
+        """The configuration. Raises: `ConfigError`."""
+        if callable(self._configured):
+            self._configured = self._configured()
+        return self._configured
 
     def ask(self, action: "Action[A]", /, **models: RequestModel) -> "A":
         """Do an action here. Raises: `Refused`, and what the ledger raises."""
@@ -68,10 +83,10 @@ class Desk:
 
 def is_handed_out(desk: Desk, subject: str) -> bool:
     """Return whether content of `subject` leaves, and note in the audit that it does."""
-    if not desk.allows(Scope.BODIES):
-        return False
+    if desk.token is None or not desk.allows(Scope.BODIES):
+        return desk.token is None
     key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
-    if desk.token is not None and now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
+    if now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
         audit_log.note(desk.connection, desk.who, LOOK, subject)
         _noted.pop(key, None)
         _noted[key] = now

@@ -1,17 +1,26 @@
 """Running events again: named ones at once, those of a filter as a bulk replay that the sweep drives."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
-from hookonce.receiver.desk import content, steps
+from hookonce.receiver.desk import content, entities
 from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter
-from hookonce.receiver.desk.models import IdInBody, IdInPath, Page, Paged, Reference, RequestModel, Text
+from hookonce.receiver.desk.models import (
+    IdInBody,
+    IdInPath,
+    Page,
+    Paged,
+    Reference,
+    RequestModel,
+    Text,
+    shown,
+)
 from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake.rereading import Rereader
@@ -28,6 +37,20 @@ from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOut
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
+OUTCOMES: Final[Mapping[ReplayOutcome, str]] = {
+    ReplayOutcome.REPLAYED: "replayed",
+    ReplayOutcome.RELEASED: "released",
+    ReplayOutcome.QUEUED: "waits for its first attempt already",
+    ReplayOutcome.RUNNING: "is running and was left alone; try again when it has ended",
+    ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
+    ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
+    ReplayOutcome.ERASED: "can't be replayed: it was erased",
+    ReplayOutcome.UNREADABLE: "still can't be read by its provider module; its newest error says why",
+    ReplayOutcome.READ: "was read: its events are taken in",
+    ReplayOutcome.CHANGED: "has changed since it was shown and was left alone",
+    ReplayOutcome.DONE: "is done and was left alone",
+}
+"""Outcomes of a replay, said of an event."""
 _TOLD = 5
 """Events named in a refusal; more are counted."""
 
@@ -63,10 +86,20 @@ class ReplayRequest(EventIds):
     )
 
 
+class Outcome(ReplayResult):
+    """The outcome of one event, with its meaning in words."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def means(self) -> Ours:
+        """The outcome, said of its event."""
+        return OUTCOMES[self.fate]
+
+
 class Replayed(ResponseModel):
     """Outcomes of the events that were named, and those that the ledger does not hold."""
 
-    outcomes: list[ReplayResult]
+    outcomes: list[Outcome]
     unknown: list[Identifier]
     unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
 
@@ -157,7 +190,7 @@ class BulkStep(ResponseModel):
     """The outcomes of the next events of a bulk replay (none, if its rate allows none yet), and its progress."""
 
     bulk: BulkReplay
-    outcomes: list[ReplayResult]
+    outcomes: list[Outcome]
 
 
 class BulkReplayPage(Page[BulkReplay]):
@@ -169,14 +202,14 @@ def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
 
     Raises: `Conflict` where all are done and it was not said that they run again, `NotFound` where none is there.
     """
-    shown = here.ask(replay, asked=asked.model_copy(update={"dry_run": True}))
-    if not shown.outcomes:
-        unknown = ", ".join([*map(str, shown.unknown), *shown.unknown_names])
+    found = here.ask(replay, asked=asked.model_copy(update={"dry_run": True}))
+    if not found.outcomes:
+        unknown = ", ".join([*map(str, found.unknown), *found.unknown_names])
         raise NotFound(f"none of these events is in the ledger: {unknown}; see `hookonce events list`")
-    if all(outcome.fate is ReplayOutcome.DONE for outcome in shown.outcomes):
-        raise Conflict(_said_of_done(shown.outcomes), code="already_done")
-    seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in shown.outcomes]
-    return Plan(shown, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
+    if all(outcome.fate is ReplayOutcome.DONE for outcome in found.outcomes):
+        raise Conflict(_said_of_done(found.outcomes), code="already_done")
+    seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in found.outcomes]
+    return Plan(found, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
 
 
 def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
@@ -184,12 +217,12 @@ def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
     wanted = asked.filter
     _require_filter(wanted)
     wanted = wanted.model_copy(update={"until": wanted.until or datetime.now(UTC)})
-    shown = here.ask(count_events, asked=wanted)
-    if not shown.total:
+    found = here.ask(count_events, asked=wanted)
+    if not found.total:
         raise NotFound(
-            "; ".join(filter(None, ("no event matches, so there is nothing to replay", shown.hint)))
+            "; ".join(filter(None, ("no event matches, so there is nothing to replay", found.hint)))
         )
-    return Plan(shown, {"asked": asked.model_copy(update={"filter": wanted, "expected": shown.total})})
+    return Plan(found, {"asked": asked.model_copy(update={"filter": wanted, "expected": found.total})})
 
 
 @action(
@@ -273,7 +306,7 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
         outcomes = bulk_replays.step(desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread)
     outcomes = outcomes or []
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return BulkStep(bulk=BulkReplay.of(desk, _bulk(desk, number)), outcomes=outcomes)
+    return BulkStep(bulk=BulkReplay.of(desk, _bulk(desk, number)), outcomes=shown(Outcome, outcomes))
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
@@ -324,8 +357,8 @@ def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
 
 
 def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
-    outcomes = list(results)
-    skipping = steps.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
+    outcomes = shown(Outcome, results)
+    skipping = entities.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
     for each in outcomes:
         each.skipped_by = [name for name in skipping.get(each.id, ()) if name in each.handlers]
     return Replayed(

@@ -12,6 +12,7 @@ from hookonce.receiver.ledger.replay.events import GOOD, DoneRun, ReplayOutcome,
 from hookonce.receiver.ledger.results import AttemptLog, LogLine
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.steps import Step, StepStatus
+from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback, calls
 
 __all__ = [
     "GOOD",
@@ -22,13 +23,17 @@ __all__ = [
     "Check",
     "DoneRun",
     "Event",
+    "Frame",
     "HandlerLimits",
     "Holding",
     "LogLine",
     "Pause",
+    "Raised",
     "ReplayOutcome",
     "ReplayResult",
     "Run",
     "Step",
     "StepStatus",
+    "Traceback",
+    "calls",
 ]

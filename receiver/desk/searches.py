@@ -90,5 +90,5 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
         looked_into=found.looked_into,
         closed=found.closed,
         large=found.large,
-        hint=hint(asked.source, found.looked_into or asked.cursor, desk.settings.sources),
+        hint=hint(desk, asked.source, found.looked_into or asked.cursor),
     )

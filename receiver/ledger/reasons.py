@@ -73,20 +73,17 @@ class Reason:
 
     `word` is in `queue.waits`; whose it is follows behind a colon where it `has_owner`, and what part it is of
     where it `has_parts` and is of one. `condition` is SQL on a waiting
-    row `r` of `run_states`, true of what has the word and waits for this. `parks` runs are seen as parked.
+    row `r` of `run_states`, true of what has the word and waits for this. `words` are what every face shows.
     """
 
     waits_for: WaitsFor
     until: str
-    terminal: str
+    words: str
     word: str | None = None
     has_owner: bool = False
     has_parts: bool = False
     condition: str = "true"
     pause: Pause | None = None
-    event_page: str = ""
-    run_page: str = ""
-    testing: str = ""
 
     @property
     def prefix(self) -> str:
@@ -128,10 +125,7 @@ LIMIT: Final = Reason(
     until="a place of its handler's limit is free",
     word="limit",
     has_owner=True,
-    terminal="parked: its limit is full",
-    event_page="as many run as the handler's limit allows",
-    run_page="waits for a place, as its limit is full",
-    testing="for a place of its limit",
+    words="its handler's limit is full",
 )
 
 BATCH: Final = Reason(
@@ -139,10 +133,7 @@ BATCH: Final = Reason(
     until="others of its batch have come, or its part of one is tried by itself",
     word=Waits.BATCH,
     has_parts=True,
-    terminal="for others of its batch",
-    event_page="what is left to run waits for others of its batch",
-    run_page="waits for others of its batch",
-    testing="for a batch",
+    words="others of its batch are to come",
 )
 
 REASONS: Final = (
@@ -153,20 +144,14 @@ REASONS: Final = (
         word=Waits.BATCH,
         condition="""EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
             AND r.due_at <= now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second')""",
-        terminal="for a worker",
-        event_page="what is left to run waits for a worker that takes its batch",
-        run_page="waits for a worker that takes its batch",
-        testing="for a worker",
+        words="a worker is to take its batch",
     ),
     BATCH,
     Reason(
         waits_for=WaitsFor.SUSPECT,
         until="a worker runs it alone",
         word=Waits.SUSPECT,
-        terminal="its process died: is run by itself",
-        event_page="it was under way when a process died, and is run by itself",
-        run_page="is run by itself, since its process died",
-        testing="to be run by itself, as its process died",
+        words="its process died, and it is run by itself",
     ),
     Reason(
         waits_for=WaitsFor.PAUSE,
@@ -174,9 +159,7 @@ REASONS: Final = (
         word="source",
         has_owner=True,
         pause=SOURCE,
-        terminal="parked: paused",
-        event_page="its source is paused",
-        run_page="parked while it is paused",
+        words="its source is paused",
     ),
     Reason(
         waits_for=WaitsFor.PAUSE,
@@ -184,72 +167,57 @@ REASONS: Final = (
         word="type",
         has_owner=True,
         pause=TYPE,
-        terminal="parked: paused",
-        event_page="its type is paused at its source",
-        run_page="parked while it is paused",
+        words="its type is paused at its source",
     ),
     Reason(
         waits_for=WaitsFor.BREAKER,
         until="its handler is resumed, by a person or by its breaker",
         word=Waits.HANDLER,
         condition="EXISTS (SELECT FROM hookonce.breakers b WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)",
-        terminal="parked: its handler failed too often, and its breaker is open",
-        event_page="its handler failed too often, and its circuit breaker is open",
-        run_page="waits, as its handler failed too often",
+        words="its handler failed too often, and its circuit breaker is open",
     ),
     Reason(
         waits_for=WaitsFor.PAUSE,
         until="its handler is resumed, by a person or by its breaker",
         word=Waits.HANDLER,
         pause=HANDLER,
-        terminal="parked: paused",
-        event_page="what is left to run is paused",
-        run_page="parked while it is paused",
+        words="its handler is paused",
     ),
     Reason(
         waits_for=WaitsFor.PAUSE,
         until="a person releases its event",
         word=Waits.HELD,
-        terminal="parked: paused",
-        event_page="what is left to run is paused",
-        run_page="parked while it is paused",
+        words="its event is held",
     ),
     Reason(
         waits_for=WaitsFor.WORKER,
         until="a worker claims it",
         condition="r.due_at <= now()",
-        terminal="for a worker",
-        testing="for a worker",
+        words="a worker is to claim it",
     ),
     Reason(
         waits_for=WaitsFor.RATE,
         until="the time has come that its rate gives it",
         condition="r.slot_at IS NOT NULL",
-        terminal="its rate is used up",
-        run_page="waits for its rate",
-        testing="for the time that its rate gives it",
+        words="its handler's rate is used up",
     ),
     Reason(
         waits_for=WaitsFor.BACKOFF,
         until="its next attempt is due",
         condition="""r.cut_offs <> 0 OR EXISTS (SELECT FROM hookonce.failures f
             WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)""",
-        terminal="failed, and is tried again later",
-        testing="for the next attempt",
+        words="it failed, and is tried again later",
     ),
     Reason(
         waits_for=WaitsFor.DELAY,
         until="the time has come that its handler asked for",
         condition=f"starts_with(r.schedule, '{PUT_OFF}')",
-        terminal="asked to be called later",
-        run_page="its handler asked for more time",
-        testing="for the time it asked for (RetryLater)",
+        words="its handler asked for more time (RetryLater)",
     ),
     Reason(
         waits_for=WaitsFor.WORKER,
         until="a worker knows its handler",
-        terminal="for a worker",
-        testing="for a worker",
+        words="a worker is to claim it",
     ),
 )
 """In the order in which they are asked for: the first that holds of a run is why it waits."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import psycopg
 
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.store import NewEvent, store

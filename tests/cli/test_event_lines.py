@@ -13,8 +13,8 @@ import pytest
 from hookonce.receiver.cli.event_listing import print_events
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.desk.listed_events import ListedEvent
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.queries.events import Event
 from tests.support import desk
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ STRIPE, UUID = "evt_1NXWPnJGmVkcnBTw3xLzQ0aB", "72d3162e-cc78-11e3-81ab-4c9367dc
 
 def event(number=7, event_id=STRIPE, source="stripe", kind="invoice.paid", status="done", deliveries=1):
     at = NOW - timedelta(minutes=3)
-    return Event(
+    return ListedEvent(
         id=number,
         source=source,
         provider=source,
@@ -109,15 +109,15 @@ def test_note_stands_below_its_event_on_one_line():
     [
         (NOW.replace(year=2200), None, "due in "),
         (NOW, None, "due, for a worker"),
-        (NOW, "limit:credit", "parked: its limit is full"),
-        (NOW, "handler", "parked: paused"),
+        (NOW, "limit:credit", "its handler's limit is full"),
+        (NOW, "handler", "its handler is paused"),
     ],
 )
 def test_list_of_what_waits_says_for_what(monkeypatch, capsys, due_at, parked, said):
     waiting = event(status="waiting").model_copy(update={"due_at": due_at, "parked": parked})
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
-    print_events([waiting], {}, {"status": "waiting"})
+    print_events([waiting], {"status": "waiting"}, None)
 
     assert COLOR.sub("", capsys.readouterr().out).splitlines()[2].strip().startswith(said)
 

@@ -172,7 +172,7 @@ def test_event_shows_what_is_parked(hookonce, stored, ledger):
     number = stored("evt_1", status="waiting", runs=[("app.credit", "waiting", 0)])
     ledger.execute("UPDATE hookonce.queue SET waits = 'handler'")
 
-    assert b"parked: paused" in hookonce("events", "show", number).out
+    assert b"its handler is paused" in hookonce("events", "show", number).out
     shown = hookonce("events", "show", number, "--json").documents[0]
     assert (shown["parked"], shown["runs"][0]["parked"]) == ("handler", "handler")
 

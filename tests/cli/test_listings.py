@@ -24,26 +24,6 @@ def refused(ledger):
 
 
 @pytest.mark.usefixtures("inbox")
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ([], ["b", "a"]),
-        (["--source", "a"], ["a"]),
-        (["--reason", "stale"], ["b"]),
-        (["--since", "1h"], ["b"]),
-        (["--limit", "1"], ["b"]),
-    ],
-)
-def test_rejected_lists_what_the_options_ask_for(hookonce, refused, options, expected):
-    refused("a", "bad_signature", "yesterday")
-    refused("b", "stale", "now")
-
-    listed = hookonce("rejected", "list", "--json", *options)
-
-    assert [document["source"] for document in listed.documents] == expected
-
-
-@pytest.mark.usefixtures("inbox")
 def test_conflicts_lists_the_other_bodies(hookonce, stored):
     number = stored("evt_1")
     stored("evt_1", body=b"another")
@@ -113,14 +93,6 @@ def test_sources_lists_without_a_database(hookonce):
     assert (listed.code, listed.documents[0]["paused"]) == (0, None)
 
 
-@pytest.mark.usefixtures("place")
-def test_providers_lists_each_with_a_line_about_it(hookonce):
-    listed = hookonce("providers", "list", "--json").documents
-
-    assert {"stripe", "github", "hmac"} <= {row["name"] for row in listed}
-    assert all(row["summary"] for row in listed)
-
-
 @pytest.mark.usefixtures("inbox")
 def test_stats_recounts_what_was_changed_by_hand(hookonce, stored, ledger):
     stored("evt_1", status="done")
@@ -130,23 +102,6 @@ def test_stats_recounts_what_was_changed_by_hand(hookonce, stored, ledger):
     before, after = (hookonce("stats", "--json", *options).documents[0] for options in ([], ["--recount"]))
 
     assert [each["events"][0]["source"] for each in (before, after)] == ["stripe", "billing"]
-
-
-@pytest.mark.usefixtures("inbox")
-def test_stats_counts_events_rejections_and_what_waits(hookonce, stored, refused):
-    stored("evt_1")
-    stored("evt_2", status="dead")
-    refused("stripe", "stale", "now")
-
-    counted = hookonce("stats", "--json").documents[0]
-
-    assert counted["events"] == [
-        {"source": "stripe", "status": "dead", "count": 1, "is_exact": True},
-        {"source": "stripe", "status": "received", "count": 1, "is_exact": True},
-    ]
-    assert counted["rejected"] == [{"source": "stripe", "reason": "stale", "count": 2}]
-    assert (counted["dead"], counted["notifications_pending"]) == (1, None)
-    assert hookonce("stats").code == 0
 
 
 @pytest.mark.usefixtures("place")
@@ -168,15 +123,3 @@ def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(plac
     listed = hookonce("sources", "list", "--json").documents
 
     assert [(row["name"], [each["slot"] for each in row["secrets"]]) for row in listed] == [("stripe", [1])]
-
-
-@pytest.mark.usefixtures("inbox")
-def test_rejected_lists_a_span_of_time(hookonce, ledger):
-    ledger.execute(
-        "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
-        "SELECT now() - n * interval '1 hour', 'stripe', 'stale', 'number ' || n, '{}', '' FROM generate_series(1, 5) n"
-    )
-
-    listed = hookonce("rejected", "list", "--since", "210m", "--until", "90m", "--json")
-
-    assert [row["detail"] for row in listed.documents] == ["number 3", "number 2"]

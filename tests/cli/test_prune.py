@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.jobs.maintenance import pruning
-from hookonce.receiver.cli.commands import prune
 from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.desk import maintenance
 from hookonce.receiver.ledger.maintenance import partitions, retention
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.stats import event_counts, totals
@@ -89,7 +89,7 @@ def test_prune_only_says_what_would_go_on_a_dry_run(hookonce, aged, left):
 
     pruned = hookonce("prune", "--dry-run")
 
-    assert "would go: 1 events" in pruned.err
+    assert "would go: 1 event" in pruned.err
     assert left() == ([number], True)
 
 
@@ -105,7 +105,7 @@ def test_prune_keeps_what_the_configuration_says(inbox, hookonce, aged, left):
 
 @pytest.mark.usefixtures("inbox")
 def test_prune_gives_way_when_the_bodies_are_in_use(hookonce, aged, left, ledger, monkeypatch):
-    monkeypatch.setattr(prune, "MAX_TRIES", 1)
+    monkeypatch.setattr(maintenance, "MAX_TRIES", 1)
     aged("evt_1", "done")
 
     with ledger.transaction():
@@ -165,9 +165,8 @@ def test_sweep_prunes_nothing_when_told_not_to(inbox, aged, ledger):
     assert ledger.execute("SELECT FROM hookonce.event_states").rowcount == 1
 
 
-@pytest.mark.usefixtures("place")
-def test_prune_refuses_a_horizon_below_the_senders_retries(place, hookonce):
-    (place / "hookonce.toml").write_text('[receiver]\nkeep_events = "2d"\n')
+def test_prune_refuses_a_horizon_below_the_senders_retries(inbox, hookonce):
+    (inbox / "hookonce.toml").write_text('[receiver]\nkeep_events = "2d"\n')
 
     pruned = hookonce("prune")
 

@@ -25,28 +25,6 @@ def state(ledger):
     return read
 
 
-@pytest.fixture
-def audited(ledger):
-    def read():
-        rows = ledger.execute("SELECT action, subject, detail FROM hookonce.audit ORDER BY id").fetchall()
-        return [(action, subject, detail["outcome"]) for action, subject, detail in rows]
-
-    return read
-
-
-def test_replay_gives_a_dead_event_a_new_cycle_once_however_often_it_is_asked(
-    hookonce, stored, state, audited
-):
-    number = stored("evt_1", status="dead", runs=[("a", "done", 1), ("b", "dead", 10)])
-
-    codes = [hookonce("replay", number).code, hookonce("replay", "stripe:evt_1").code]
-
-    assert codes == [0, 0]
-    assert state(number) == (("waiting", True), [("a", "done", 1, 1), ("b", "waiting", 0, 2)])
-    subject = f"event {number}"
-    assert audited() == [("replay", subject, "replayed"), ("replay", subject, "already_queued")]
-
-
 def test_replay_leaves_what_is_done_alone_and_tells_what_ran_and_when(hookonce, stored, state, rings):
     number = stored("evt_1", status="done", runs=[("a", "done", 1), ("b", "done", 2)])
 
@@ -56,85 +34,6 @@ def test_replay_leaves_what_is_done_alone_and_tells_what_ran_and_when(hookonce, 
     assert f"event {number} is done and was left alone: a (now), b (now)" in refused.err
     assert f"hookonce replay {number} --again" in refused.err
     assert state(number) == (("done", None), [("a", "done", 1, 1), ("b", "done", 2, 1)])
-
-
-def test_replay_runs_what_is_done_once_more_if_one_says_so(hookonce, stored, state):
-    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
-
-    codes = [hookonce("replay", number, "--again").code for _ in range(2)]
-
-    assert codes == [0, 0]
-    assert state(number) == (("waiting", True), [("a", "waiting", 0, 2)])
-
-
-def test_replay_names_the_command_of_a_client(hookonce, stored, ledger):
-    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
-    ledger.execute("UPDATE hookonce.events SET provider = 'command'")
-
-    assert f"the command of a client, event {number} is done" in hookonce("replay", number).err
-
-
-def test_bulk_replay_of_dead_events_leaves_their_done_runs_alone(hookonce, stored, state):
-    number = stored("evt_1", status="dead", runs=[("a", "done", 1), ("b", "dead", 10)])
-
-    assert hookonce("replay", "--status", "dead", "--yes").code == 0
-
-    assert state(number)[1] == [("a", "done", 1, 1), ("b", "waiting", 0, 2)]
-
-
-def test_bulk_replay_of_done_events_runs_them_once_more(hookonce, stored, state):
-    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
-
-    assert hookonce("replay", "--status", "done", "--yes").code == 0
-
-    assert state(number)[1] == [("a", "waiting", 0, 2)]
-
-
-def test_replay_gives_a_run_that_waits_after_failures_its_attempts_back(hookonce, stored, state):
-    number = stored("evt_1", status="waiting", runs=[("a", "waiting", 3)])
-
-    hookonce("replay", number)
-
-    assert state(number) == (("waiting", True), [("a", "waiting", 0, 2)])
-
-
-def test_replay_leaves_a_running_run_alone_and_says_so(hookonce, stored, state):
-    number = stored("evt_1", status="running", runs=[("a", "running", 1), ("b", "dead", 10)])
-
-    replayed = hookonce("replay", number)
-
-    assert replayed.code == 3
-    assert "running and left alone: a" in replayed.err
-    assert state(number) == (("running", True), [("a", "running", 1, 1), ("b", "waiting", 0, 2)])
-
-
-@pytest.mark.parametrize("status", ["ignored", "held"])
-def test_replay_makes_an_event_without_runs_due(hookonce, stored, state, audited, status):
-    number = stored("evt_1", status=status)
-
-    assert hookonce("replay", number).code == 0
-
-    assert state(number) == (("received", True), [])
-    assert audited()[0][0] == ("release" if status == "held" else "replay")
-
-
-def test_replay_refuses_an_event_whose_body_was_dropped(hookonce, stored, ledger, state):
-    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
-    ledger.execute("DELETE FROM hookonce.bodies")
-
-    replayed = hookonce("replay", number)
-
-    assert (replayed.code, state(number)[0]) == (1, ("done", None))
-    assert "its body was dropped by retention" in replayed.err
-
-
-def test_replay_refuses_what_the_provider_still_can_not_read(hookonce, stored, state, rings):
-    number = stored("evt_1", type="unreadable", unreadable="bad_body: $.id is missing")
-
-    replayed = hookonce("replay", number)
-
-    assert (replayed.code, state(number)[0], rings()) == (1, ("dead", None), 0)
-    assert "still can't be read" in replayed.err
 
 
 def test_replay_takes_all_in_a_status_that_match(hookonce, stored, state):
@@ -201,8 +100,11 @@ def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, 
 
     tried, partly, none = (hookonce("replay", *ids, "--dry-run") for ids in [[number], [number, "x"], ["x"]])
 
-    assert "nothing was replayed" in tried.err
-    assert tried.lines[1].split() == [str(number), "stripe", "evt_1", "invoice.paid", "dead"]
+    assert tried.err.splitlines() == [
+        "a replay would say:",
+        f"event {number} replayed: a",
+        "this is the plan; nothing was replayed",
+    ]
     assert [tried.code, partly.code, none.code] == [0, 3, 4]
     assert state(number) == (("dead", None), [("a", "dead", 10, 1)])
 

@@ -1,35 +1,6 @@
-import json
-import uuid
-
 import pytest
 
-from hookonce.receiver.ledger import store
-from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
-
-STOPPED = "it was cut off, or failed, and nobody knows whether it happened"
-
-
-def event_with_steps(ledger, *steps, handlers=("shop.pay",), run="dead"):
-    """An event whose handlers have steps: (name, state, result)."""
-    event = store.store(ledger, [new_event("evt_1")])["stripe", "evt_1"].id
-    for handler in handlers:
-        for name, state, result in steps:
-            ledger.execute(
-                "INSERT INTO hookonce.steps (event, handler, name, state, owner, result, note) "
-                "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                [event, handler, name, state, uuid.uuid4(), result, None if result else STOPPED],
-            )
-    put_into_state(ledger, event, runs=[(handler, run, 1) for handler in handlers])
-    return event
-
-
-CHARGED = ("charge", "completed", b'{"id": "ch_1"}')
-UNKNOWN = ("mail", "failed_final", None)
-
-
-def left(ledger):
-    return ledger.execute("SELECT handler, name, state FROM hookonce.steps ORDER BY 1, 2").fetchall()
+from tests.support.steps import CHARGED, STOPPED, UNKNOWN, event_with_steps, left
 
 
 def audited(ledger):
@@ -68,27 +39,6 @@ def test_person_says_what_a_stopped_step_gave(hookonce, ledger):
 
 
 @pytest.mark.usefixtures("inbox")
-def test_person_has_a_step_forgotten(hookonce, ledger):
-    event = event_with_steps(ledger, CHARGED, UNKNOWN)
-
-    assert hookonce("steps", "forget", str(event), "mail").code == 0
-
-    assert left(ledger) == [("shop.pay", "charge", "completed")]
-    assert audited(ledger) == [("forget step", f"event {event}", {"handler": "shop.pay", "step": "mail"})]
-
-
-@pytest.mark.usefixtures("inbox")
-def test_nobody_decides_about_a_run_that_is_under_way(hookonce, ledger):
-    event = event_with_steps(ledger, UNKNOWN, run="running")
-
-    for command in (("done", "--result", "1"), ("forget",)):
-        refused = hookonce("steps", command[0], str(event), "mail", *command[1:])
-        assert (refused.code, "is at work on event" in refused.err) == (1, True)
-
-    assert left(ledger) == [("shop.pay", "mail", "failed_final")]
-
-
-@pytest.mark.usefixtures("inbox")
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -109,29 +59,6 @@ def test_decision_that_makes_no_sense_is_refused(hookonce, ledger, arguments, co
 
     assert (refused.code, said in refused.err) == (code, True), refused.err
     assert len(left(ledger)) == 2
-
-
-@pytest.mark.usefixtures("inbox", "rings")
-def test_replay_keeps_what_steps_gave_unless_it_is_to_be_forgotten(hookonce, ledger):
-    event = event_with_steps(ledger, CHARGED, ("mail", "completed", b"1"))
-    assert hookonce("replay", str(event)).code == 0
-    kept = left(ledger)
-
-    said = hookonce("replay", str(event), "--forget-step", "mail", "--json")
-
-    assert len(kept) == 2
-    assert said.documents[0]["forgotten"] == ["shop.pay/mail"]
-    assert left(ledger) == [("shop.pay", "charge", "completed")]
-    assert json.dumps(audited(ledger)[-1]).count('"forgotten": ["shop.pay/mail"]') == 1
-
-
-@pytest.mark.usefixtures("inbox", "rings")
-def test_replay_forgets_no_step_of_a_run_that_is_under_way(hookonce, ledger):
-    event = event_with_steps(ledger, CHARGED, run="running")
-
-    hookonce("replay", str(event), "--forget-step", "charge")
-
-    assert len(left(ledger)) == 1
 
 
 @pytest.mark.usefixtures("inbox")

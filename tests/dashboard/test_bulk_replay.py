@@ -111,12 +111,3 @@ def test_bulk_replay_of_more_than_its_page_showed_does_not_begin(inbox, browser)
 
     assert (answer.status_code, "2 events match by now, and 1 did" in answer.text) == (409, True)
     assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
-
-
-@pytest.mark.parametrize("path", ["/admin/bulk", "/admin/bulk/1/stop", "/admin/bulk/1/go-on"])
-def test_bulk_replay_without_the_form_token_is_refused(browser, path):
-    assert browser.client.post(path, data={"status": "dead"}).status_code == 403
-
-
-def test_bulk_replay_that_is_not_there_is_told(browser):
-    assert browser.get("/admin/bulk/9").status_code == 404

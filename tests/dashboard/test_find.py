@@ -7,8 +7,6 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.dashboard import events
-from hookonce.receiver.desk.registry import Desk
-from hookonce.receiver.desk.searches import SearchQuery, search_bodies
 from hookonce.receiver.ledger.queries import events as event_queries
 from tests.ledger.test_body_search import fill as fill_sealed
 from tests.support.outcomes import end_events
@@ -63,16 +61,6 @@ def test_search_that_opened_bodies_is_in_the_audit_without_what_was_looked_for(i
         ("admin (dashboard)", "sign-in", "dashboard"),
         ("admin (dashboard)", "search", "a place in bodies"),
     ]
-
-
-def test_search_of_the_desk_is_in_the_audit_wherever_it_begins(inbox):
-    fill_sealed(inbox.connection, 3, inbox.settings.keyring)
-    desk = Desk(inbox.settings, inbox.connection, "ann (token)")
-
-    found = search_bodies(desk, asked=SearchQuery(text="cus_1", cursor=1000))
-
-    assert len(found.data) == 1
-    assert inbox.audit() == [("ann (token)", "search", "a text in bodies")]
 
 
 def test_list_that_ends_early_says_how_far_back_and_goes_on(inbox, browser, monkeypatch):

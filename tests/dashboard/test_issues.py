@@ -82,13 +82,3 @@ def test_issues_escape_what_errors_and_handlers_say(inbox, browser):
         page = browser.get(path).text
         assert "<script>alert" not in page
         assert "<img" not in page
-
-
-def test_dead_events_of_an_issue_are_a_view_of_the_list(inbox, browser):
-    (first,) = die_of(inbox.connection, "a")
-    (other,) = die_of(inbox.connection, "b", issue=OTHER)
-
-    page = browser.get(f"/admin/events?status=dead&issue={ID}").text
-
-    assert f'id="event-{first}"' in page
-    assert f'id="event-{other}"' not in page

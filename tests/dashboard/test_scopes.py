@@ -159,6 +159,17 @@ def test_reader_is_refused_every_form_and_changes_nothing(inbox, signed_in, even
     assert state(inbox) == before
 
 
+@pytest.mark.parametrize("form", [{}, {"form_token": "wrong"}])
+def test_form_without_the_token_of_its_session_is_refused_and_changes_nothing(inbox, browser, event, form):
+    before = state(inbox)
+    sent = {**form, "event": str(event), "kind": "source", "name": "stripe", "status": "dead", "body": "{}"}
+
+    answers = {name: browser.client.post(path, data=sent) for name, path in forms(inbox)}
+
+    assert {name for name, answer in answers.items() if answer.status_code != 403} == set()
+    assert state(inbox) == before
+
+
 def test_form_is_not_offered_to_one_who_may_not_send_it(signed_in, event):
     offered = {}
     for scopes in (("read", "bodies"), ("read", "bodies", "replay"), ("admin",)):

@@ -3,14 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.encryption import OFF
-from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
+from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
 from hookonce.receiver.ledger.rejected import add_secret_uses
-from hookonce.receiver.ledger.runs import breakers
-from hookonce.receiver.ledger.runs.breakers import Failure
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.conftest import SECRET
@@ -89,12 +85,6 @@ def test_pause_of_what_is_not_there_is_refused(inbox, browser, form, status):
     assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
 
 
-@pytest.mark.parametrize("path", ["/admin/pause", "/admin/resume"])
-def test_pause_without_the_form_token_is_refused(inbox, browser, path):
-    assert browser.client.post(path, data={"kind": "source", "name": "stripe"}).status_code == 403
-    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
-
-
 def test_no_handler_is_shown_before_a_worker_names_one(browser):
     assert "No handlers yet" in browser.get("/admin/handlers").text
 
@@ -129,46 +119,3 @@ def test_handler_of_no_worker_is_shown_and_can_be_paused(inbox, browser):
     assert "no worker has registered it" in page
     assert "old <b>" not in page
     assert inbox.rows("SELECT kind, name FROM hookonce.pauses") == [("handler", "old <b>handler")]
-
-
-def test_worker_names_its_handlers(inbox):
-    registry = Registry()
-    limits = (3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
-    for pattern in ("a.*", "b"):
-        registry.add(Handler("shop.credit", "stripe", pattern, print, *limits))
-    drain = SingleSlot(inbox.settings, registry)
-
-    for _ in range(2):
-        drain.requeue_ignored()
-
-    drain.close()
-    assert [(one.handler, one.pattern, one.timeout) for one in known_handlers(inbox.connection)] == [
-        ("shop.credit", "a.*", timedelta(seconds=5)),
-        ("shop.credit", "b", timedelta(seconds=5)),
-    ]
-
-
-def test_handler_that_no_worker_names_any_more_is_forgotten(inbox):
-    register_handlers(inbox.connection, [("old", "stripe", "*", 3, timedelta(seconds=30), None)])
-    inbox.connection.execute("UPDATE hookonce.handlers SET announced_at = now() - interval '2 days'")
-
-    register_handlers(inbox.connection, [])
-
-    assert known_handlers(inbox.connection) == []
-
-
-def test_handler_that_is_held_up_says_why(inbox, browser):
-    with inbox.connection.transaction():
-        for _ in range(5):
-            breakers.failed(inbox.connection, "shop.credit", Failure("ConnectionError (shop.py:7)", limit=5))
-    inbox.store("evt_1", "evt_2")
-    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'shop.mail', waits = 'limit:'")
-    inbox.connection.execute(
-        "INSERT INTO hookonce.limits VALUES ('shop.mail', '', '5/s@1', now(), now(), true)"
-    )
-
-    page = browser.get("/admin/handlers").text
-
-    assert "Stopped by its circuit breaker</span> after 5 failures in a row" in page
-    assert "ConnectionError (shop.py:7)" in page
-    assert "2 wait for its concurrency limit" in page

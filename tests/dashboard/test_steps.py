@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from tests.cli.test_steps import CHARGED, UNKNOWN, event_with_steps, left
-from tests.support.outcomes import put_into_state
+from tests.support.steps import CHARGED, UNKNOWN, event_with_steps, left
 
 
 @pytest.fixture
@@ -38,16 +37,6 @@ def test_person_decides_about_a_stopped_step(inbox, browser, event):
     assert inbox.audit()[-1] == ("admin (dashboard)", "settle step", f"event {event}")
 
 
-def test_person_has_a_step_done_anew(inbox, browser, event):
-    browser.get(f"/admin/events/{event}")
-
-    browser.post(
-        f"/admin/events/{event}/steps", handler="shop.pay", step="mail", decision="forget", result=""
-    )
-
-    assert left(inbox.connection) == [("shop.pay", "charge", "completed")]
-
-
 @pytest.mark.parametrize(
     ("form", "status"),
     [
@@ -62,21 +51,6 @@ def test_decision_that_makes_no_sense_is_refused(inbox, browser, event, form, st
 
     assert browser.post(f"/admin/events/{event}/steps", handler="shop.pay", **form).status_code == status
     assert len(left(inbox.connection)) == 2
-
-
-def test_step_is_not_decided_while_its_run_is_under_way(inbox, browser, event):
-    browser.get(f"/admin/events/{event}")
-    put_into_state(inbox.connection, event, runs=[("shop.pay", "running", 2)])
-
-    answer = browser.post(f"/admin/events/{event}/steps", handler="shop.pay", step="mail", decision="forget")
-
-    assert (answer.status_code, len(left(inbox.connection))) == (409, 2)
-
-
-def test_step_is_not_decided_without_the_form_s_token(inbox, browser, event):
-    answer = browser.client.post(f"/admin/events/{event}/steps", data={"step": "mail", "decision": "forget"})
-
-    assert (answer.status_code // 100, len(left(inbox.connection))) == (4, 2)
 
 
 def test_replay_does_a_step_anew_if_it_is_ticked(inbox, browser, event):

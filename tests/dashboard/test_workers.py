@@ -1,19 +1,13 @@
 """What the dashboard shows of workers, and of what holds handlers up."""
 
 import re
-import uuid
-from dataclasses import replace
 from datetime import timedelta
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from hookonce.receiver.app import create_app
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.stats import worker_slots
-from tests.dashboard.conftest import Browser
 from tests.support import desk
 from tests.support.waiting import until
 
@@ -61,14 +55,6 @@ def test_overview_warns_of_slots_that_are_lost(inbox, browser):
     desk.report(inbox.connection, slots=16, busy=9, lost=2)
 
     assert tile(browser) == (True, "9 of 16", "2 lost to handlers that do not stop")
-
-
-@pytest.mark.parametrize(("seconds", "is_there"), [(29, True), (31, False)])
-def test_overview_forgets_a_worker_that_reports_no_more(inbox, browser, seconds, is_there):
-    desk.report(inbox.connection)
-    desk.age(inbox.connection, seconds)
-
-    assert (tile(browser) is not None) == is_there
 
 
 def test_handler_that_nothing_holds_up_says_nothing(inbox, browser):
@@ -180,38 +166,3 @@ def test_batches_are_told_with_what_is_left_of_those_that_failed(inbox, browser)
         "3 events in 1 batches, halved 1 times. One failed: its parts are retried separately, 2 left, the next "
         'has 4 events: <span class="keep">ValueError'
     )
-
-
-def test_rest_of_a_batch_of_which_one_event_was_given_up_has_no_error(inbox, browser):
-    desk.give_up_first(inbox.settings, inbox.connection, "shop.track")
-
-    (text,) = held_up(browser)["shop.track"]
-
-    assert text.endswith("1 left, the next has 2 events.")
-
-
-def test_role_that_sees_no_sessions_is_shown_the_rest(inbox, monkeypatch):
-    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
-    url = inbox.settings.database_url
-    role = sql.Identifier(f"app_{uuid.uuid4().hex[:12]}")
-    inbox.connection.execute(
-        sql.SQL(
-            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
-            "GRANT ALL ON ALL TABLES IN SCHEMA hookonce TO {0}; GRANT USAGE ON ALL SEQUENCES IN SCHEMA hookonce TO {0}"
-        ).format(role)
-    )
-    separator = "&" if "?" in url else "?"
-    name = role.as_string(None).strip('"')
-    app = create_app(replace(inbox.settings, database_url=f"{url}{separator}options=-c%20role%3D{name}"))
-    browser = Browser(app.test_client())
-    with desk.waiting(url) as pid, psycopg.connect(url, autocommit=True) as admin:
-        desk.report(inbox.connection, (ODD, 7, pid), lost=1)
-        desk.suspects(inbox.connection, "shop.mail", 2)
-        until(lambda: worker_slots.long_transactions(admin))
-        assert browser.sign_in().status_code == 303
-
-        shown = tile(browser), held_up(browser).keys()
-
-    app.extensions["hookonce"].close()
-    inbox.connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
-    assert shown == ((True, "3 of 4", "1 lost to handlers that do not stop"), {"shop.mail"})

@@ -5,25 +5,35 @@ import html
 import json
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 from werkzeug.serving import make_server
 
+from hookonce.providers.kit.registry import load
 from hookonce.receiver.api.remote_desk import RemoteDesk
 from hookonce.receiver.api.routes import BY_NAME
 from hookonce.receiver.app import create_app
 from hookonce.receiver.cli import main
-from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.desk.actions import ACTIONS
+from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.refusals import Refused
+from hookonce.receiver.desk.registry import Desk, Octets
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.access.api_tokens import Token
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.profiles import Profile
+from hookonce.receiver.source import Source
+from tests.api.conftest import Inbox
 from tests.remote.conftest import Silent
 
 CONFIGURATION = """
@@ -154,3 +164,49 @@ def everywhere(inbox, monkeypatch, capfd):
 
     inbox.run = run
     return inbox
+
+
+@dataclass
+class Told:
+    """An answer as JSON has it, or of a body its bytes; of a refusal its kind, code and text."""
+
+    kind: str
+    json: Any = None
+    data: bytes = b""
+    name: str = ""
+
+
+@dataclass
+class Here(Inbox):
+    """The desk itself, asked under tokens of every scope."""
+
+    intake: Any = None
+    notified: bool = False
+
+    def ask(self, action, /, *, scope="admin", **arguments):
+        token = Token(1, scope, scope.split("+"), datetime.now(UTC), None, is_expired=False)
+        desk = Desk(self.settings, self.connection, f"{scope} (token)", token, self.intake)
+        try:
+            desk.require(ACTIONS[action].scope)
+            answer = ACTIONS[action](desk, **read(ACTIONS[action], arguments))
+        except Refused as error:
+            return Told(type(error).__name__, {"code": error.code, "detail": str(error)})
+        self.notified = desk.notifies_workers
+        if isinstance(answer, Octets):
+            return Told("done", data=answer.body, name=answer.name)
+        return Told("done", answer and answer.model_dump(mode="json"))
+
+
+@contextmanager
+def at_the_desk(database_url, redis_url):
+    sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
+    settings = Settings(database_url, redis_url, sources)
+    with closing(Intake(settings)) as intake, connections.connect(database_url) as connection:
+        yield Here(None, connection, settings, intake=intake)
+
+
+@pytest.fixture
+def here(database_url, redis_url):
+    """The desk on a ledger of the test's own."""
+    with at_the_desk(database_url, redis_url) as made:
+        yield made

@@ -120,7 +120,7 @@ def test_settle_names_a_limit_that_stays_full(bench):
     bench.execute("UPDATE hookonce.limits SET has_queue = false")  # nobody will come for it
     bench.execute("DELETE FROM hookonce.queue WHERE token IS NOT NULL")
 
-    with pytest.raises(AssertionError, match=r"shop\.credit: 1 waiting for a place of its limit"):
+    with pytest.raises(AssertionError, match=r"shop\.credit: 1 waiting: its handler's limit is full"):
         bench.settle()
 
 
@@ -156,5 +156,5 @@ def test_settle_says_that_a_handler_asks_for_more_time_for_ever(bench, monkeypat
     outage([later])
     deliver(bench, 1)
 
-    with pytest.raises(AssertionError, match=r"shop\.credit: 1 waiting for the time it asked for"):
+    with pytest.raises(AssertionError, match=r"shop\.credit: 1 waiting: its handler asked for more time"):
         bench.settle()

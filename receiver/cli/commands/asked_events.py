@@ -1,4 +1,4 @@
-"""`hookonce events list` where it goes by the desk: other inboxes, what bodies contain, and of what events died."""
+"""`hookonce events list --body`, `--where` and `--group`: by the content of bodies, and dead events by cause."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,30 +6,18 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import asking, desk, pages
-from hookonce.receiver.cli.event_listing import print_events, say_empty
+from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.event_listing import document, print_events, say_empty
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.cli.output.words import counted
-from hookonce.receiver.desk.dead_letters import DeadLettersQuery, list_dead_letters
-from hookonce.receiver.desk.events import ListedEvent, list_events
+from hookonce.receiver.desk.dead_letters import MAX_GROUPED, DeadLettersQuery, list_dead_letters
+from hookonce.receiver.desk.listed_events import ListedEvent
 from hookonce.receiver.desk.searches import SearchQuery, search_bodies
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS
-from hookonce.receiver.ledger.states import EventStatus
 
 MAX_SEARCHED = 200
 """Events that a search in bodies gives at most."""
-
-
-def list_(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
-    """Print the events that match."""
-    with desk() as here:
-        found = list(pages(here, list_events, {**given, "limit": limit}))
-    rows = [event for page in found for event in page.data]
-    _print(rows, given, found[-1].hint, as_json=as_json)
-    if limit and len(rows) == limit:
-        tell(f"the newest {limit}; --limit 0 gives all")
 
 
 def search(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
@@ -41,7 +29,12 @@ def search(given: Mapping[str, Any], limit: int, *, as_json: bool) -> None:
         tell(
             f"a search in bodies gives {MAX_SEARCHED} events at most, --limit {limit} too; to go on, give --until"
         )
-    _print([ListedEvent(**dict(event)) for event in found.data], given, found.hint, as_json=as_json)
+    rows = [ListedEvent(**dict(event)) for event in found.data]
+    if as_json:
+        for row in rows:
+            print_json(document(row, given))
+    else:
+        print_events(rows, given, found.hint)
     said = f"searched {counted(found.looked_into, 'body', 'bodies')}"
     if found.closed:
         said += f", {found.closed} of them can't be opened here"
@@ -77,13 +70,4 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         if each.issue:
             click.echo(f"        hookonce issues show {each.issue}")
     if not (found.is_complete or as_json):
-        tell(f"the newest {MAX_DEATHS} dead events were grouped")
-
-
-def _print(found: list[ListedEvent], given: Mapping[str, Any], hint: str | None, *, as_json: bool) -> None:
-    if not as_json:
-        print_events(found, {event.id: event.dead for event in found}, given, hint)
-        return
-    left_out = set() if given.get("status") == EventStatus.DEAD else {"dead"}
-    for event in found:
-        print_json(event.model_dump(exclude=left_out))
+        tell(f"the newest {MAX_GROUPED} dead events were grouped")

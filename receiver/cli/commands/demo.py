@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.tables import show
 from hookonce.receiver.dev import demo as stack_demo
 from hookonce.receiver.dev.demo import ExpectedOutcome, Found
 from hookonce.receiver.dev.log_lines import readable
 from hookonce.receiver.dev.stack import free_port, stack
 
+_COLUMNS = ("source", "type", "what came", "answer", "became", "attempts", "effects", "verdict")
 LAST_LINES = 40
 _FOREIGN = ("HOOKONCE_", "GUNICORN_", "PG", "RQ_")
 _FOREIGN_NAMES = ("DATABASE_URL", "REDIS_URL", "WEB_CONCURRENCY", "PORT", "FORWARDED_ALLOW_IPS")
@@ -49,7 +49,7 @@ def demo() -> None:
         _explain(lines)
         tell("hookonce: the demo was stopped before it was over")
         sys.exit(1)
-    Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
+    show(_COLUMNS, map(_row, found))
     wrong = sum(not each.is_right for each in found)
     if wrong:
         _explain(lines)
@@ -82,21 +82,18 @@ def _own_place() -> Iterator[None]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _table(found: list[Found]) -> Table:
-    table = Table("source", "type", "what came", "answer", "became", "attempts", "effects", "", box=None)
-    for each in found:
-        fate, must = each.fate, each.sample.fate
-        table.add_row(
-            each.sample.source,
-            each.sample.type,
-            each.sample.what,
-            _compared(each.answer, each.sample.answer),
-            _compared(fate.status, must.status),
-            _compared(_attempts(fate), _attempts(must)),
-            _compared(str(fate.effects), str(must.effects)),
-            "[green]ok[/]" if each.is_right else "[red]wrong[/]",
-        )
-    return table
+def _row(each: Found) -> list[str]:
+    fate, must = each.fate, each.sample.fate
+    return [
+        each.sample.source,
+        each.sample.type,
+        each.sample.what,
+        _compared(each.answer, each.sample.answer),
+        _compared(fate.status, must.status),
+        _compared(_attempts(fate), _attempts(must)),
+        _compared(str(fate.effects), str(must.effects)),
+        "ok" if each.is_right else "fail",
+    ]
 
 
 def _attempts(fate: ExpectedOutcome) -> str:
@@ -104,7 +101,7 @@ def _attempts(fate: ExpectedOutcome) -> str:
 
 
 def _compared(found: str, expected: str) -> str:
-    return found if found == expected else f"[red]{found}, not {expected}[/]"
+    return found if found == expected else f"{found}, not {expected}"
 
 
 def _explain(lines: deque[str]) -> None:

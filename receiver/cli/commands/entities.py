@@ -6,7 +6,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
-from hookonce.receiver.desk.steps import EntityPath, forget_entity, get_entity
+from hookonce.receiver.desk.entities import EntityPath, forget_entity, get_entity
 
 _SOURCE = click.argument("source")
 _ENTITY = click.argument("entity")

@@ -1,26 +1,18 @@
 """`hookonce events`: what came, and what became of it."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
-from itertools import islice
 from types import ModuleType
 from typing import Any
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import at, ledger
-from hookonce.receiver.cli.event_listing import print_events
+from hookonce.receiver.cli.desk import desk, pages
+from hookonce.receiver.cli.event_listing import document, print_events
 from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
-from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, by_event, deaths_of
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.desk.listed_events import ListedEvent, list_events
 from hookonce.receiver.ledger.states import EventStatus
 
 _ELSEWHERE = {
@@ -88,43 +80,33 @@ def list_(
     is_search = text is not None or where is not None
     if is_grouped and (is_search or not is_dead):
         raise click.UsageError("--group is for dead events; add --status dead, leave out --body and --where")
-    if is_grouped or is_search or at():
-        asked = _asked()
-        if is_grouped:
-            asked.group(given, as_json=as_json)
-        elif is_search:
-            asked.search({**given, "text": text, "where": where}, limit, as_json=as_json)
-        else:
-            asked.list_(given, limit, as_json=as_json)
+    if is_grouped:
+        _further().group(given, as_json=as_json)
+    elif is_search:
+        _further().search({**given, "text": text, "where": where}, limit, as_json=as_json)
+    else:
+        _list(given, limit, as_json=as_json)
+
+
+def _list(given: dict[str, Any], limit: int, *, as_json: bool) -> None:
+    """Print the events that match; as JSON each page as it comes."""
+    rows: list[ListedEvent] = []
+    hint = None
+    with desk() as here:
+        for page in pages(here, list_events, {**given, "limit": limit}):
+            hint = page.hint
+            if as_json:
+                for event in page.data:
+                    print_json(document(event, given))
+            else:
+                rows += page.data
+    if as_json:
         return
-    with ledger() as connection:
-        found = event_queries.events(connection, Filter(**given), limit)
-        if as_json:
-            _print_json(connection, found, with_deaths=is_dead)
-            return
-        events = list(found)
-        deaths = by_event(deaths_of(connection, [each.id for each in events]) if is_dead else ())
-    if not events and "source" in given:  # the desk knows what may be wrong with that
-        with suppress(ConfigError):  # the listing needs nothing of the rest of the configuration
-            _asked().list_(given, limit, as_json=as_json)
-            return
-    print_events(events, deaths, given)
-    if limit and len(events) == limit:
+    print_events(rows, given, hint)
+    if limit and len(rows) == limit:
         tell(f"the newest {limit}; --limit 0 gives all")
 
 
-def _asked() -> ModuleType:
-    """Return the module of listings by the desk, without which one of this ledger starts sooner."""
+def _further() -> ModuleType:
+    """Return the module of other listings, without which this one starts sooner."""
     return import_module(f"{__package__}.asked_events")
-
-
-def _print_json(connection: psycopg.Connection, found: Iterator[Event], *, with_deaths: bool) -> None:
-    """Print events, and of dead ones the runs that died, a part at a time."""
-    while part := list(islice(found, MAX_DEATHS)):
-        deaths = by_event(deaths_of(connection, [each.id for each in part]) if with_deaths else ())
-        for event in part:
-            document = event.model_dump()
-            if with_deaths:
-                dead = deaths.get(event.id, ())
-                document["dead"] = [{"handler": each.handler or "", "error": each.error} for each in dead]
-            print_json(document)

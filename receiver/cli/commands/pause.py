@@ -9,45 +9,60 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.cli.plans import DRY_RUN, show_plan
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.pauses import PausePath, list_handlers, list_pauses
+from hookonce.receiver.desk.pauses import (
+    HANDLER,
+    OF_ROWS,
+    PAUSES,
+    SOURCE,
+    PausePath,
+    list_handlers,
+    list_pauses,
+)
 from hookonce.receiver.desk.pauses import pause as pause_action
 from hookonce.receiver.desk.pauses import resume as resume_action
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.sources import list_sources
-from hookonce.receiver.ledger import reasons
-from hookonce.receiver.ledger.reasons import HANDLER, SOURCE
 
 _IS_A_TYPO = 0.8
 """From which likeness on, by difflib, a name is taken for another that was mistyped."""
-_KIND = click.option(
-    "--kind", type=click.Choice(tuple(reasons.PAUSES)), help="Kind of NAME, if it could be both."
-)
+_KIND = click.option("--kind", type=click.Choice(tuple(PAUSES)), help="Kind of NAME, if it could be both.")
 
 
 @click.command(epilog=examples("hookonce pause stripe", "hookonce pause handlers.credit"))
 @click.argument("name", shell_complete=completion_types.PAUSABLE)
 @_KIND
-def pause(name: str, kind: str | None) -> None:
+@DRY_RUN
+def pause(name: str, kind: str | None, *, dry_run: bool) -> None:
     """Let the runs of a source, or of a handler, wait until `hookonce resume`. Deliveries are still taken in."""
     with desk() as here:
         kind = kind_of(here, name, kind)
+        which = asking(PausePath, kind=kind, name=name)
+        if dry_run:
+            show_plan(here, pause_action, which=which)
+            return
         was_paused = (kind, name) in _paused(here)
-        here.ask(pause_action, which=asking(PausePath, kind=kind, name=name))
+        here.ask(pause_action, which=which)
     tell(f"{kind} {clean(name)} is paused{' already' if was_paused else ''}")
 
 
 @click.command()
 @click.argument("name", shell_complete=completion_types.PAUSABLE)
 @_KIND
-def resume(name: str, kind: str | None) -> None:
+@DRY_RUN
+def resume(name: str, kind: str | None, *, dry_run: bool) -> None:
     """Continue a paused source or handler: what waited is due at once, retries included."""
     with desk() as here:
         paused = [each for each, named in _paused(here) if named == name]
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))
+        which = asking(PausePath, kind=kind, name=name)
+        if dry_run:
+            show_plan(here, resume_action, which=which)
+            return
         if kind in paused:
-            here.ask(resume_action, which=asking(PausePath, kind=kind, name=name))
+            here.ask(resume_action, which=which)
     tell(f"{kind} {clean(name)} {'goes on' if kind in paused else 'was not paused'}")
 
 
@@ -62,7 +77,7 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
     and with `--kind handler` any name is.
     """
     known_sources = {each.name for each in here.ask(list_sources).data}
-    of_rows = [each for each in reasons.OF_ROWS if kind in {None, each.kind}]
+    of_rows = [each for each in OF_ROWS if kind in {None, each.kind}]
     for each in of_rows:
         if each.may_be(name, known_sources):
             return each.kind

@@ -85,11 +85,9 @@ def replay(  # options
         click.get_current_context().invoke(replays, limit=50, as_json=as_json)
         return
     with desk() as here:
-        if references and options["dry_run"]:
-            named.preview(here, references, as_json=as_json)
-        elif references:
+        if references:
             how = named.How(options["forget"], options["again"], options["seen"], as_json=as_json)
-            named.replay(here, references, how)
+            (named.preview if options["dry_run"] else named.replay)(here, references, how)
         elif bulk := _begun(here, given, number, options, as_json=as_json):
             _replay_all(here, bulk, options, as_json=as_json)
 

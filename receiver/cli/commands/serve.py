@@ -13,11 +13,11 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import require_own_port
 from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.handlers import known_handlers

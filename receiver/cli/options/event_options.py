@@ -8,7 +8,7 @@ import click
 
 from hookonce.receiver.cli.options.completion_types import PROVIDERS, SOURCES
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.ledger.queries.event_filter import FIELDS
+from hookonce.receiver.desk.filters import FIELDS
 from hookonce.receiver.ledger.states import EventStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.output.times import ago
-
-if TYPE_CHECKING:  # a listing of this ledger has no need of the desk's models
-    from hookonce.receiver.desk.events import ListedEvent
-    from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.desk.listed_events import ListedEvent
 
 _LEAST = {"source": 6, "type": 12}
 """Characters that are left of what is cut."""
@@ -22,7 +18,7 @@ _HEADS = ("ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "EVENT ID")
 
 
 def lines(
-    events: "Sequence[Event | ListedEvent]",
+    events: Sequence[ListedEvent],
     notes: Mapping[int, Sequence[str]],
     width: int,
     now: datetime,

@@ -16,8 +16,7 @@ from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody
-from hookonce.receiver.desk.rows import AttemptLog, Run, Step, StepStatus
-from hookonce.receiver.ledger import reasons
+from hookonce.receiver.desk.rows import AttemptLog, Step, StepStatus
 from hookonce.receiver.ledger.states import RunStatus
 
 _MAX_CAUSES = 3
@@ -42,7 +41,7 @@ def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterato
 
 
 def _head(event: FullEvent) -> Iterator[str]:
-    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event)}")
+    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event.waits)}")
     yield _fact(
         "source",
         clean(event.source if event.source == event.provider else f"{event.source} ({event.provider})"),
@@ -99,7 +98,7 @@ def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
             said.append(f"ended {ago(run.finished_at, now)}")
         elif run.due_at and run.status == RunStatus.WAITING:
             said.append(f"the next {soon(run.due_at)}")
-        line = f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
+        line = f"  {clean(run.handler)}  {paint(run.status)}{_why(run.waits)}, {', '.join(said)}"
         yield fitted(line)
         if run.is_skipped:
             yield f"    skipped: event {run.result['newest']} has a newer version of what it is about"
@@ -199,15 +198,8 @@ def _heading(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def _waits(run: Run) -> str:
-    """Return what a run waits for."""
-    return f" ({reasons.of_waits_for(run.waits_for).terminal})" if run.waits_for else ""
-
-
-def _why(found: FullEvent) -> str:
-    """Return why an event is passed over: what the run waits for that it is parked for."""
-    parked = found.parked
-    return f" ({reasons.why(parked, [run.waits_for for run in found.runs]).terminal})" if parked else ""
+def _why(waits: str | None) -> str:
+    return f" ({waits})" if waits else ""
 
 
 def _when(moment: datetime, now: datetime) -> str:

@@ -7,7 +7,7 @@ from textwrap import dedent
 import click
 
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback, calls
+from hookonce.receiver.desk.rows import Frame, Raised, Traceback, calls
 
 _LINES = 2
 """Lines of code of a frame: that at which it stood, and the one before."""

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+import click
 
 from hookonce.receiver.cli.connections import at
 from hookonce.receiver.cli.desk import desk
@@ -18,11 +17,11 @@ from hookonce.receiver.desk.replays import (
     BulkPath,
     BulkReplay,
     BulkStepRequest,
+    Outcome,
     get_bulk_replay,
     step_bulk_replay,
     stop_bulk_replay,
 )
-from hookonce.receiver.desk.rows import ReplayResult
 
 _IDLE_TIMEOUT: Final = 10.0
 """Seconds without a change after which nobody waits any longer."""
@@ -37,14 +36,18 @@ class BulkRun:
         self._rate = rate
         self._interval = 2.0 if at() else 0.3  # seconds between two requests that change nothing
 
-    def run(self, here: Asks, taken: Callable[[Sequence[ReplayResult]], None], *, wait: bool | None) -> None:
+    def run(self, here: Asks, taken: Callable[[Sequence[Outcome]], None], *, wait: bool | None) -> None:
         """Take all steps, then follow what became of the events: to the end, or (None) for as long as it moves."""
-        with _bar() as bar:
-            task = bar.add_task("", total=self.bulk.matched)
+        with click.progressbar(
+            length=self.bulk.matched,
+            show_pos=True,
+            item_show_func=lambda summary: summary,
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
+        ) as bar:
 
             def show() -> None:
-                come = self.bulk.replayed + self.bulk.left_alone
-                bar.update(task, completed=come, description=self.summary)
+                bar.update(self.bulk.replayed + self.bulk.left_alone - bar.pos, self.summary)
 
             try:
                 while self.bulk.is_running:
@@ -66,7 +69,7 @@ class BulkRun:
         words += [f"left alone {bulk.left_alone}"] if bulk.left_alone else []
         return ", ".join(words)
 
-    def _step(self, here: Asks) -> Sequence[ReplayResult]:
+    def _step(self, here: Asks) -> Sequence[Outcome]:
         before = self.bulk.last_event
         asked = BulkStepRequest(rate=self._rate)
         step = here.ask(step_bulk_replay, which=self._which, asked=asked)
@@ -87,9 +90,3 @@ class BulkRun:
             elif not patient and time.monotonic() - changed > _IDLE_TIMEOUT:
                 return
             time.sleep(self._interval)
-
-
-def _bar() -> Progress:
-    """Return the bar on stderr; nothing is drawn where that is not a terminal."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    return Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())

@@ -9,15 +9,15 @@ import click
 from hookonce.receiver.cli.desk import asking
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.models import PAGE_SIZE
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
+from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
-from hookonce.receiver.desk.rows import Event, ReplayOutcome
+from hookonce.receiver.desk.rows import ReplayOutcome
 
 
 class How(NamedTuple):
@@ -29,24 +29,19 @@ class How(NamedTuple):
     as_json: bool
 
 
-def preview(here: Asks, references: Sequence[str], *, as_json: bool) -> None:
-    """Show the named events as they are, and replay none."""
-    events, unknown = [], []
-    for reference in references:
-        try:
-            events.append(here.ask(get_event, which=asking(EventPath, event=reference)))
-        except Ambiguous:
-            raise
-        except NotFound:
-            unknown.append(reference)
-    if as_json:
-        for event in events:
-            print_json(event.model_dump(include=set(Event.model_fields)))
-    elif events:
-        columns = ("id", "source", "event id", "type", "status")
-        show(columns, [(e.id, e.source, e.event_id, e.type, e.status) for e in events])
-    report_unknown(unknown, is_all=not events)
-    tell("nothing was replayed")
+def preview(here: Asks, references: Sequence[str], how: How) -> None:
+    """Show what a replay would make of each named event, and replay none."""
+    asked = asking(
+        ReplayRequest, events=list(references), forget_steps=list(how.forget), again=how.again, dry_run=True
+    )
+    found = here.ask(replay_action, asked=asked)
+    tell("a replay would say:")
+    report = ReplayReport(as_json=how.as_json)
+    report.take(found.outcomes)
+    report.finish()
+    unknown = [*found.unknown_names, *map(str, found.unknown)]
+    report_unknown(unknown, is_all=not found.outcomes)
+    tell("this is the plan; nothing was replayed")
     if unknown:
         sys.exit(Exit.PARTIAL)
 

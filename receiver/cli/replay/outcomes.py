@@ -8,25 +8,11 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.desk.rows import GOOD, DoneRun, ReplayOutcome, ReplayResult
+from hookonce.receiver.desk.replays import OUTCOMES, Outcome
+from hookonce.receiver.desk.rows import GOOD, DoneRun, ReplayOutcome
 
 _MAX_LINES = 20
 """Outcomes printed one by one; more are counted."""
-_DESCRIPTIONS = {
-    ReplayOutcome.REPLAYED: "replayed",
-    ReplayOutcome.RELEASED: "released",
-    ReplayOutcome.QUEUED: "waits for its first attempt already",
-    ReplayOutcome.RUNNING: "is running and was left alone; try again when it has ended",
-    ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
-    ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
-    ReplayOutcome.ERASED: "can't be replayed: it was erased",
-    ReplayOutcome.UNREADABLE: "still can't be read by its provider module; `hookonce events show` says why",
-    ReplayOutcome.READ: "was read: its events are taken in",
-    ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",
-    ReplayOutcome.DONE: "is done and was left alone",
-}
-
-
 _LEFT_ALONE = frozenset({ReplayOutcome.RUNNING, ReplayOutcome.DONE})
 """Outcomes of events that could be replayed in another state."""
 
@@ -36,11 +22,11 @@ class ReplayReport:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._first: list[ReplayResult] = []
+        self._first: list[Outcome] = []
         self._fates: Counter[ReplayOutcome] = Counter()
         self.is_whole = True
 
-    def take(self, outcomes: Sequence[ReplayResult]) -> None:
+    def take(self, outcomes: Sequence[Outcome]) -> None:
         """Take the next outcomes."""
         for outcome in outcomes:
             if self._as_json:
@@ -56,7 +42,7 @@ class ReplayReport:
             return
         if len(self._first) > _MAX_LINES:
             for fate, count in self._fates.most_common():
-                tell(f"{count} times: {_DESCRIPTIONS[fate]}")
+                tell(f"{count} times: {OUTCOMES[fate]}")
             return
         for outcome in self._first:
             tell(_line(outcome))
@@ -71,8 +57,8 @@ class ReplayReport:
         return Exit.PARTIAL if self.is_any(GOOD | _LEFT_ALONE) else Exit.FAILURE
 
 
-def _line(outcome: ReplayResult) -> str:
-    line = f"event {outcome.id} {_DESCRIPTIONS[outcome.fate]}"
+def _line(outcome: Outcome) -> str:
+    line = f"event {outcome.id} {outcome.means}"
     if outcome.is_command:
         line = line.replace("event", "the command of a client, event", 1)
     if outcome.fate is ReplayOutcome.DONE:

@@ -22,37 +22,23 @@ from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_bo
 from hookonce.receiver.desk.filters import allowed
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Desk
-from hookonce.receiver.desk.replays import ReplayRequest, SeenEvent
+from hookonce.receiver.desk.replays import OUTCOMES, ReplayRequest, SeenEvent
+from hookonce.receiver.desk.rows import GOOD, ReplayOutcome, StepStatus
 from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_details import Detail
-from hookonce.receiver.ledger.replay.events import ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
-from hookonce.receiver.ledger.steps import StepStatus
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
 """How long the event before, and the one after, is looked for in the view that one comes from."""
 _GONE = "No event has the ledger id {}; retention may have dropped it."
 NOTICES: Mapping[str, tuple[str, str]] = {
+    **{fate: ("good" if fate in GOOD else "bad", f"It {words}.") for fate, words in OUTCOMES.items()},
     ReplayOutcome.REPLAYED: ("good", "Replayed: its runs have new attempts."),
     ReplayOutcome.RELEASED: ("good", "Released: its handlers take it now."),
-    ReplayOutcome.QUEUED: ("good", "It is already queued for its first attempt."),
-    ReplayOutcome.RUNNING: ("warn", "It is running, so it was not replayed; try again when it has ended."),
-    ReplayOutcome.BODY_DROPPED: ("bad", "It can't be replayed: retention has dropped its body."),
-    ReplayOutcome.BODY_NOT_KEPT: ("bad", "It can't be replayed: its source keeps no bodies."),
-    ReplayOutcome.ERASED: ("bad", "It can't be replayed: it was erased."),
-    ReplayOutcome.UNREADABLE: (
-        "bad",
-        "Its provider module still can't read it. The error below says why.",
-    ),
-    ReplayOutcome.READ: ("good", "It was read: its result names the events that it holds."),
     "discarded": ("good", "Discarded: it is not run, unless you replay it."),
     "decided": ("good", "Saved. Replay the event, and its handler continues after the step."),
-    ReplayOutcome.CHANGED: (
-        "warn",
-        "It has changed since you opened it, so it was left alone. Its current state is shown here.",
-    ),
 }
 
 

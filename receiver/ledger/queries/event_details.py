@@ -53,6 +53,14 @@ class Run(ResponseModel):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
+    def waits(self) -> Ours | None:
+        """Why it is not run now, in words."""
+        if self.parked:
+            return reasons.why(self.parked, [self.waits_for]).words
+        return reasons.of_waits_for(self.waits_for).words if self.waits_for else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def is_skipped(self) -> bool:
         """Whether its handler was not called, since it had done a newer version of the entity."""
         return is_skip(self.result) and "newest" in self.result

@@ -16,8 +16,8 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import dict_row
 
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger import id_at_time
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter

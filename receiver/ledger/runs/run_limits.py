@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from hookonce.receiver.config.durations import parse_limit
+from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 _BURST_SHARE = 10

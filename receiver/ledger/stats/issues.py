@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import class_row
 from pydantic import Field
 
-from hookonce.receiver.config.alerts import ALERTS_SOURCE
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus

@@ -89,16 +89,16 @@ def test_deeply_nested_bodies_are_compared():
     assert (kind, path[:4]) == ("changed", "$[0]")
 
 
-def bodies(inbox, *pairs):
+def bodies(here, *pairs):
     numbers = [
-        inbox.deliver(f"evt_{n}", body=body, status=status)[0] for n, (body, status) in enumerate(pairs)
+        here.deliver(f"evt_{n}", body=body, status=status)[0] for n, (body, status) in enumerate(pairs)
     ]
-    return inbox.ask("GET", f"/events/{numbers[-1]}/diff", scope="read+bodies").json, numbers
+    return here.ask("diff_event", event=numbers[-1], scope="read+bodies").json, numbers
 
 
-def test_event_is_compared_with_the_last_of_its_kind_that_was_done(inbox):
+def test_event_is_compared_with_the_last_of_its_kind_that_was_done(here):
     diff, numbers = bodies(
-        inbox,
+        here,
         (b'{"amount": 1}', "done"),
         (b'{"amount": 2}', "done"),
         (b'{"amount": 3}', "dead"),
@@ -109,10 +109,10 @@ def test_event_is_compared_with_the_last_of_its_kind_that_was_done(inbox):
     assert diff["changes"] == [{"path": "$.amount", "kind": "changed", "before": "2", "after": "4"}]
 
 
-def test_diff_stops_at_so_many_paths_and_says_so(inbox):
+def test_diff_stops_at_so_many_paths_and_says_so(here):
     many = json.dumps(dict.fromkeys(map(str, range(MAX_CHANGES + 1)), 1)).encode()
 
-    diff, _ = bodies(inbox, (b"{}", "done"), (many, "dead"))
+    diff, _ = bodies(here, (b"{}", "done"), (many, "dead"))
 
     assert (len(diff["changes"]), diff["is_cut"]) == (MAX_CHANGES, True)
 
@@ -127,8 +127,8 @@ def test_diff_stops_at_so_many_paths_and_says_so(inbox):
         ([(b'"%b"' % (b"x" * 1_000_001), "done"), (b"{}", "dead")], "has more than 1 MB"),
     ],
 )
-def test_diff_says_why_nothing_is_compared(inbox, pairs, why):
-    diff, numbers = bodies(inbox, *pairs)
+def test_diff_says_why_nothing_is_compared(here, pairs, why):
+    diff, numbers = bodies(here, *pairs)
 
     for place, number in enumerate(numbers, 1):
         why = why.replace(f"event {place} ", f"event {number} ")
@@ -136,9 +136,9 @@ def test_diff_says_why_nothing_is_compared(inbox, pairs, why):
     assert diff["changes"] == []
 
 
-def test_events_of_another_type_or_source_are_not_compared_with(inbox):
-    inbox.deliver("evt_a", type="other", status="done")
-    inbox.deliver("evt_b", source="github", status="done")
-    (number,) = inbox.deliver("evt_c", status="dead")
+def test_events_of_another_type_or_source_are_not_compared_with(here):
+    here.deliver("evt_a", type="other", status="done")
+    here.deliver("evt_b", source="github", status="done")
+    (number,) = here.deliver("evt_c", status="dead")
 
-    assert inbox.ask("GET", f"/events/{number}/diff").json["compared_with"] is None
+    assert here.ask("diff_event", event=number).json["compared_with"] is None

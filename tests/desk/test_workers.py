@@ -1,4 +1,4 @@
-"""What the API tells of workers and of what holds handlers up."""
+"""Workers, and what holds handlers up."""
 
 import uuid
 from contextlib import contextmanager
@@ -12,32 +12,32 @@ from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.stats import worker_slots
-from tests.api.conftest import open_inbox
+from tests.desk.conftest import at_the_desk
 from tests.support import desk
 from tests.support.waiting import until
 
 ODD = 'shop.<b>"credit"</b>\u202e'
 
 
-def workers(inbox):
-    return inbox.ask("GET", "/workers", scope="read").json
+def workers(here):
+    return here.ask("list_workers", scope="read").json
 
 
-def handlers(inbox):
-    return {row.pop("name"): row for row in inbox.ask("GET", "/handlers", scope="read").json["data"]}
+def handlers(here):
+    return {row.pop("name"): row for row in here.ask("list_handlers", scope="read").json["data"]}
 
 
-def test_no_worker_has_reported(calm):
-    assert workers(calm) == {"data": [], "suspects": [], "long_transactions": []}
-    assert handlers(calm) == {}
+def test_no_worker_has_reported(here):
+    assert workers(here) == {"data": [], "suspects": [], "long_transactions": []}
+    assert handlers(here) == {}
 
 
-def test_workers_with_their_slots_are_listed_by_name(inbox):
-    desk.report(inbox.connection, name="host:2", slots=16, busy=9, lost=2)
-    desk.report(inbox.connection, name="host:1", slots=4, busy=0)
-    desk.report(inbox.connection, name="host:3", slots=1, busy=1)
+def test_workers_with_their_slots_are_listed_by_name(here):
+    desk.report(here.connection, name="host:2", slots=16, busy=9, lost=2)
+    desk.report(here.connection, name="host:1", slots=4, busy=0)
+    desk.report(here.connection, name="host:3", slots=1, busy=1)
 
-    listed = workers(inbox)["data"]
+    listed = workers(here)["data"]
 
     times = [datetime.fromisoformat(each.pop("seen_at")) for each in listed]
     assert listed == [
@@ -47,35 +47,30 @@ def test_workers_with_their_slots_are_listed_by_name(inbox):
     assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=1) for at in times)
 
 
-def test_workers_need_a_token_that_may_read(inbox):
-    assert inbox.ask("GET", "/workers", scope="").status_code == 401
-    assert inbox.ask("GET", "/workers", scope="replay").status_code == 403
+def test_suspects_are_counted_by_handler(here):
+    desk.suspects(here.connection, ODD, 3)
+
+    assert workers(here)["suspects"] == [{"handler": ODD, "runs": 3}]
 
 
-def test_suspects_are_counted_by_handler(inbox):
-    desk.suspects(inbox.connection, ODD, 3)
-
-    assert workers(inbox)["suspects"] == [{"handler": ODD, "runs": 3}]
-
-
-def test_transaction_that_wrote_and_waits_is_named_with_its_event(inbox, monkeypatch):
+def test_transaction_that_wrote_and_waits_is_named_with_its_event(here, monkeypatch):
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
-    with desk.waiting(inbox.settings.database_url) as pid:
-        desk.report(inbox.connection, (ODD, 77, pid))
+    with desk.waiting(here.settings.database_url) as pid:
+        desk.report(here.connection, (ODD, 77, pid))
 
-        (named,) = until(lambda: workers(inbox)["long_transactions"])
+        (named,) = until(lambda: workers(here)["long_transactions"])
 
     assert (named["handler"], named["event"]) == (ODD, 77)
     assert 0.1 <= named["seconds"] < 60
 
 
-def test_handler_says_what_holds_it_up(inbox):
-    desk.wait_for_place(inbox.connection, "shop.mail", 2)
-    desk.wait_for_rate(inbox.connection, "shop.sms", 5)
-    desk.fail_in_a_row(inbox.connection, "shop.open", 5, limit=5)
-    desk.fail_in_a_row(inbox.connection, "shop.closed", 4, limit=5)
+def test_handler_says_what_holds_it_up(here):
+    desk.wait_for_place(here.connection, "shop.mail", 2)
+    desk.wait_for_rate(here.connection, "shop.sms", 5)
+    desk.fail_in_a_row(here.connection, "shop.open", 5, limit=5)
+    desk.fail_in_a_row(here.connection, "shop.closed", 4, limit=5)
 
-    listed = handlers(inbox)
+    listed = handlers(here)
 
     assert {name: row["waiting_for_limit"] for name, row in listed.items() if row["waiting_for_limit"]} == {
         "shop.mail": 2
@@ -105,10 +100,10 @@ def test_handler_says_what_holds_it_up(inbox):
     assert [name for name, row in listed.items() if row["is_paused"]] == ["shop.open"]
 
 
-def test_handler_that_is_stopped_says_what_it_holds_since_when_and_until_when(inbox):
-    desk.stop(inbox.connection, "shop.open", 2)
+def test_handler_that_is_stopped_says_what_it_holds_since_when_and_until_when(here):
+    desk.stop(here.connection, "shop.open", 2)
 
-    listed = handlers(inbox)["shop.open"]
+    listed = handlers(here)["shop.open"]
 
     opened, tried = (datetime.fromisoformat(listed["breaker"][key]) for key in ("opened_at", "try_at"))
     assert tried - opened == breakers.FIRST_TRY
@@ -117,17 +112,17 @@ def test_handler_that_is_stopped_says_what_it_holds_since_when_and_until_when(in
     assert listed["paused_by"] == "breaker"
 
 
-def test_handler_says_what_its_worker_holds_it_to(inbox):
+def test_handler_says_what_its_worker_holds_it_to(here):
     limit = RunLimit(Rate.parse("100/m"), 3, "account")
     registry = Registry()
     times = (timedelta(0), timedelta(0)), timedelta(seconds=30)
     registry.add(Handler("shop.ship", "stripe", "*", print, 3, *times, limit=limit, breaker=5, tx="none"))
-    register_handlers(inbox.connection, registry.rows(), registry.declarations())
-    said = handlers(inbox)["shop.ship"]["limits"]
+    register_handlers(here.connection, registry.rows(), registry.declarations())
+    said = handlers(here)["shop.ship"]["limits"]
 
     registry = Registry()
     registry.add(Handler("shop.ship", "stripe", "*", print, 3, *times))
-    register_handlers(inbox.connection, registry.rows(), registry.declarations())
+    register_handlers(here.connection, registry.rows(), registry.declarations())
 
     assert said == {
         "rate": "100/m",
@@ -138,24 +133,24 @@ def test_handler_says_what_its_worker_holds_it_to(inbox):
         "wait_seconds": None,
         **dict.fromkeys(("stale", "entity", "version")),
     }
-    assert set(handlers(inbox)["shop.ship"]["limits"].values()) == {None}
+    assert set(handlers(here)["shop.ship"]["limits"].values()) == {None}
 
 
-def test_pause_says_whether_a_person_or_a_breaker_has_made_it(inbox):
-    desk.fail_in_a_row(inbox.connection, "shop.open", 5, limit=5)
-    inbox.ask("PUT", "/pauses/source/stripe")
+def test_pause_says_whether_a_person_or_a_breaker_has_made_it(here):
+    desk.fail_in_a_row(here.connection, "shop.open", 5, limit=5)
+    here.ask("pause", kind="source", name="stripe")
 
-    before = inbox.ask("GET", "/pauses").json["data"]
-    taken_over = inbox.ask("PUT", "/pauses/handler/shop.open").json
+    before = here.ask("list_pauses").json["data"]
+    taken_over = here.ask("pause", kind="handler", name="shop.open").json
 
     assert [(each["name"], each["by"]) for each in before] == [("shop.open", "breaker"), ("stripe", "person")]
     assert (taken_over["name"], taken_over["by"]) == ("shop.open", "person")
 
 
-def test_handler_says_how_its_batches_went(inbox):
-    desk.halve(inbox.settings, inbox.connection, "shop.track", "no such place")
+def test_handler_says_how_its_batches_went(here):
+    desk.halve(here.settings, here.connection, "shop.track", "no such place")
 
-    (listed,) = [row["batches"] for row in handlers(inbox).values()]
+    (listed,) = [row["batches"] for row in handlers(here).values()]
 
     assert "ValueError" in listed.pop("error")
     assert listed == {
@@ -189,14 +184,14 @@ def test_role_that_sees_no_sessions_lists_workers_all_the_same(database_url, red
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
     with (
         role_of_its_own(database_url) as url,
-        open_inbox(url, redis_url) as inbox,
+        at_the_desk(url, redis_url) as here,
         psycopg.connect(database_url, autocommit=True) as admin,
         desk.waiting(database_url) as pid,
     ):
-        desk.report(inbox.connection, ("shop.credit", 1, pid))
+        desk.report(here.connection, ("shop.credit", 1, pid))
         until(lambda: worker_slots.long_transactions(admin))
 
-        listed = workers(inbox)
+        listed = workers(here)
 
     assert [each["busy"] for each in listed["data"]] == [3]
     assert listed["long_transactions"] == []
