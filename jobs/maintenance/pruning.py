@@ -8,7 +8,7 @@ from datetime import timedelta
 import psycopg
 
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass, Step
+from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Pruner:
         self._horizons = Retention.of(settings)
         self._is_on = settings.auto_prune
         self._pruning = RetentionPass(self._horizons, size=PRUNE_STEP)
-        self._steps: Iterator[Step] | None = None
+        self._steps: Iterator[None] | None = None
         self._rests_until = 0.0
 
     def turn(self, connection: psycopg.Connection) -> None:

@@ -16,8 +16,7 @@ from hookonce.receiver.cli.options.event_options import require_span
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
-from hookonce.receiver.desk.answers import facts, tables
-from hookonce.receiver.desk.arguments import Field, fields
+from hookonce.receiver.desk.forms import Field, facts, fields, tables
 from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Asks
 

@@ -22,8 +22,6 @@ COMMAND_LOCK_TIMEOUT = timedelta(seconds=10)
 """How long a command waits for a lock somebody holds."""
 COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 """How long one statement of a command may take."""
-UNREACHABLE = (psycopg.Error, connections.LedgerUnavailable, schema_version.SchemaBehind, ConfigError)
-"""What keeps a command from the ledger."""
 
 _AT = "hookonce.at"
 

@@ -8,8 +8,8 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
-from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.events import EventCounts, count_events
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.replays import (
     BulkPath,
     BulkStepRequest,

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 from flask import Response, abort, make_response, redirect, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, ask
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import replay
 from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome

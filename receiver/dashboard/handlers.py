@@ -7,7 +7,7 @@ from flask import Response, make_response, redirect, render_template, request, u
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.desk import pauses as desk_pauses
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.reasons import PAUSES

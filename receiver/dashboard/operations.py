@@ -12,8 +12,7 @@ from flask import Response, abort, make_response, render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.answers import facts, tables
-from hookonce.receiver.desk.arguments import fields, read
+from hookonce.receiver.desk.forms import facts, fields, read, tables
 from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 

@@ -2,7 +2,7 @@
 
 - `registry`: what an action is, and the list of all
 - `actions`: brings them into the list
-- `arguments`, `answers`: what an action asks for, field by field, and what it answers as facts and tables
+- `forms`: what an action asks for, field by field, and what it answers as facts and tables
 - `models`, `filters`: how what is typed is read: times, ids, which events
 - `refusals`: why something is not done
 - `listed_events`, `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
@@ -11,7 +11,6 @@
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `stats`: the numbers of the inbox at a glance, and what workers are at
 - `replays`, `steps`, `entities`: running events again, and what a person decides about steps and newest versions
-- `client_commands`: what clients asked for under a key
 - `pulls`: events for another machine
 - `rejected`: what was refused, and another chance for it
 - `sources`: who sends, test events, and the secrets that senders handed out

@@ -1,7 +1,6 @@
 """All that an operator can ask or do, in the order in which it is told."""
 
 from hookonce.receiver.desk import (
-    client_commands,
     dead_letters,
     diffs,
     entities,

@@ -1,19 +1,32 @@
-"""Events: what came, and what became of it."""
+"""Events: what came, and what became of it; commands of clients among them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
+from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
-from hookonce.receiver.desk.models import IdInPath, IssueId, Reference, RequestModel, shown
+from hookonce.receiver.desk.models import (
+    IdInPath,
+    IssueId,
+    Page,
+    Paged,
+    Reference,
+    RequestModel,
+    Text,
+    Time,
+    shown,
+)
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
+from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_lookup
+from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.event_details import Run
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.results import AttemptLog
@@ -207,3 +220,49 @@ def _unknown(reference: str) -> NotFound:
 def _other(conflict: dict[str, Any]) -> OtherBody:
     known = {name: conflict[name] for name in OtherBody.model_fields if name in conflict}
     return OtherBody(**known, bytes=len(conflict["body"]))
+
+
+class CommandsQuery(Paged):
+    """Which commands."""
+
+    account: Text | None = Field(None, description="only of this account")
+    since: Time | None = Field(None, description="only received then or later: 90s, 15m, 2h, 7d, a time")
+
+
+class ClientCommand(ResponseModel):
+    """A command: an event with one run, whose handler has its name."""
+
+    id: Identifier
+    name: Ours
+    account: str | None
+    state: Literal["in_progress", "completed", "failed_retryable", "failed_final"]
+    received_at: datetime
+    deliveries: int
+
+
+class ClientCommands(Page[ClientCommand]):
+    """Commands, newest first."""
+
+
+@action(scope=Scope.READ)
+def list_client_commands(desk: Desk, asked: CommandsQuery) -> ClientCommands:
+    """List the commands of clients, newest first."""
+    wanted = Filter(provider=COMMAND, account=asked.account, since=asked.since)
+    rows = list(events.events(desk.connection, wanted, asked.limit, asked.cursor))
+    names = {(row.source, row.event_id) for row in rows}
+    states = commands.find(desk.connection, names, desk.settings.keyring)
+    return ClientCommands(
+        data=[
+            ClientCommand(
+                id=row.id,
+                name=row.source,
+                account=row.account,
+                state=states[row.source, row.event_id].state.value,
+                received_at=row.received_at,
+                deliveries=row.deliveries,
+            )
+            for row in rows
+            if (row.source, row.event_id) in states
+        ],
+        next=rows[-1].id if len(rows) == asked.limit else None,
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from hookonce.receiver.dashboard.operations import NO_PAGE, OPERATIONS
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.arguments import fields
+from hookonce.receiver.desk.forms import fields
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 
 LOOKS = [name for name, each in OPERATIONS.items() if not each.changes]

@@ -22,7 +22,7 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.cli import main
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Refused
 from hookonce.receiver.desk.registry import Desk, Octets
 from hookonce.receiver.intake.pipeline import Intake

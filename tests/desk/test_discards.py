@@ -3,9 +3,9 @@
 import pytest
 
 from hookonce.receiver.config.settings import load_settings
-from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.dead_letters import discard_events
 from hookonce.receiver.desk.events import count_events, get_event
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.issues import get_issue, mark_issue
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Desk

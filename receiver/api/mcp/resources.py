@@ -11,7 +11,7 @@ from mcp_types import Resource, ResourceTemplate
 
 from hookonce.receiver.api.mcp.fence import Fenced
 from hookonce.receiver.api.routes import OPERATIONS
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 

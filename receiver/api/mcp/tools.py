@@ -14,7 +14,7 @@ from hookonce.receiver.api.mcp.confirmations import Confirmations
 from hookonce.receiver.api.mcp.fence import Fenced, Untitled
 from hookonce.receiver.api.mcp.questions import QUESTIONS, Question
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.desk.arguments import read, read_model
+from hookonce.receiver.desk.forms import read, read_model
 from hookonce.receiver.desk.maintenance import get_token
 from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.refusals import Forbidden, NotFound

@@ -1,7 +1,7 @@
 """`hookonce audit`: what people and programs did."""
 
 from hookonce.receiver.cli.action_command import listing
-from hookonce.receiver.desk.answers import plain
+from hookonce.receiver.desk.forms import plain
 from hookonce.receiver.desk.history import list_audit
 
 audit = listing(

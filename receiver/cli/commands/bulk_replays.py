@@ -1,7 +1,7 @@
 """`hookonce replays`: bulk replays, and how far each is."""
 
 from hookonce.receiver.cli.action_command import listing
-from hookonce.receiver.desk.answers import plain
+from hookonce.receiver.desk.forms import plain
 from hookonce.receiver.desk.replays import list_bulk_replays
 
 replays = listing(

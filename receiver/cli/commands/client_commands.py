@@ -1,7 +1,7 @@
 """`hookonce commands`: what clients asked for under a key."""
 
 from hookonce.receiver.cli.action_command import listing
-from hookonce.receiver.desk.client_commands import list_client_commands
+from hookonce.receiver.desk.events import list_client_commands
 
 commands = listing(
     list_client_commands,

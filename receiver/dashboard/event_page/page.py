@@ -15,11 +15,11 @@ from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.run_panels import panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
 from hookonce.receiver.desk import content, replays
-from hookonce.receiver.desk.arguments import read
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
 from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
 from hookonce.receiver.desk.filters import allowed
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.replays import OUTCOMES, ReplayRequest, SeenEvent

@@ -4,7 +4,7 @@ from flask import Response, make_response, redirect, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, ask
 from hookonce.receiver.desk import sources
-from hookonce.receiver.desk.arguments import read
+from hookonce.receiver.desk.forms import read
 
 
 @admin.post("/test-event")

@@ -135,13 +135,6 @@ class Retention(NamedTuple):
         )
 
 
-class Step(NamedTuple):
-    """How far the walk along the ledger has come: ids passed, of how many."""
-
-    passed: int
-    of: int
-
-
 @dataclass(slots=True)
 class Pruned:
     """What went, or would go: ledger rows, days of bodies, rejected deliveries, audit; and days that had to stay."""
@@ -181,7 +174,7 @@ class RetentionPass:
     begin: int = 0
     """Events up to this id are kept for ever; where the next pass may begin, after this one."""
 
-    def steps(self, connection: psycopg.Connection) -> Iterator[Step]:
+    def steps(self, connection: psycopg.Connection) -> Iterator[None]:
         """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
 
         Each step is committed. Safe to stop at any of them and to begin anew. Raises: `ClockHeld`.
@@ -192,7 +185,7 @@ class RetentionPass:
         before = {
             name: now - kept for name, kept in self.horizons._asdict().items() if isinstance(kept, timedelta)
         }
-        yield Step(0, 0)
+        yield
         stayed: list[date] = []
         newest_day = connection.execute(_NEWEST_DAY).fetchone() or (date.min,)
         for day, name in partitions.days(connection).items():
@@ -200,14 +193,14 @@ class RetentionPass:
                 break
             if self._drop(connection, day, name) is not DropResult.DROPPED:
                 stayed.append(day)
-            yield Step(0, 0)
+            yield
         gone = [before["bodies"], stayed, self.size]
         while not self.dry_run and connection.execute(_DROP_LOGS, gone).rowcount:
-            yield Step(0, 0)
+            yield
         yield from self._walk(connection, before["events"])
         if self.horizons.unkept and not self.dry_run:
             _drop_unkept(connection, self.horizons.unkept, now - NOT_TAKEN_FOR)
-            yield Step(1, 1)
+            yield
         for table, column in EXPIRING:
             yield from self._expire(connection, table, column, before[table])
 
@@ -228,7 +221,7 @@ class RetentionPass:
         }[became].append(name)
         return became
 
-    def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[Step]:
+    def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[None]:
         """Walk up the ledger from its oldest row to where it is young enough."""
         own = {name: _before(before, self.horizons.events, kept) for name, kept in self.horizons.own.items()}
         youngest = max([before, *(moment for moment in own.values() if moment)])
@@ -240,21 +233,20 @@ class RetentionPass:
             "end": end,
             "step": self.size,
         }
-        first: int | None = None
         last, is_for_ever = self.begin, True
         while rows := connection.execute(_PAGE, asked | {"last": last}).fetchall():
             ids = [number for number, may_go, _ in rows if may_go]
-            first, last = first or rows[0][0], rows[-1][0]
+            last = rows[-1][0]
             self.done.events += len(ids) if self.dry_run else delete_events(connection, ids)
             is_for_ever = is_for_ever and all(never for _, _, never in rows)
             self.begin = last if is_for_ever else self.begin
-            yield Step(last - first + 1, end - first)
+            yield
         while not self.dry_run and connection.execute(_FORGET_ENTITIES, asked).rowcount:
-            yield Step(1, 1)
+            yield
 
     def _expire(
         self, connection: psycopg.Connection, table: str, column: str, before: datetime
-    ) -> Iterator[Step]:
+    ) -> Iterator[None]:
         """Delete the oldest rows of a log."""
         if self.dry_run:
             query = _EXPIRED.format(table=table, column=column).encode()
@@ -263,7 +255,7 @@ class RetentionPass:
         query = _EXPIRE.format(table=table, column=column).encode()
         while rows := connection.execute(query, [self.size, before]).rowcount:
             self.done.add(table, rows)
-            yield Step(1, 1)
+            yield
 
 
 def _before(usual: datetime, usual_kept: timedelta, kept: timedelta) -> datetime | None:

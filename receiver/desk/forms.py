@@ -1,17 +1,18 @@
-"""The fields of an action: as a form or a command line has it, or as an agent sends it.
+"""An action as a form: the fields that are filled in, and its answer as facts and tables.
 
 `fields` says what there is to fill in, and `read` makes the action's models of what was given by the names of fields. A
 field within another has both names: `filter.status`.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from hookonce.receiver.desk.models import RequestModel, mistakes
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, mistakes
 from hookonce.receiver.desk.refusals import Invalid
 from hookonce.receiver.desk.registry import Action
 
@@ -120,3 +121,56 @@ def _kind(schema: Mapping[str, Any]) -> Kind:
         "array": "list",
     }
     return kinds.get(schema.get("type"), "json")
+
+
+class Table(NamedTuple):
+    """Rows of a kind, each with a value for every column."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def facts(answer: ResponseModel) -> list[tuple[str, object]]:
+    """Return what is one value, by its name; what is a list of things is in `tables`."""
+    return [(_spaced(name), plain(value)) for name, value in answer if not _is_table(value)]
+
+
+def tables(answer: ResponseModel) -> Iterator[Table]:
+    """Yield the lists of things that an answer has; one without rows has no columns either."""
+    for name, value in answer:
+        if isinstance(value, dict):
+            yield Table(_spaced(name), ("name", "value"), list(value.items()))
+        elif _is_table(value):
+            columns = list(type(value[0]).model_fields) if value else []
+            rows = [[plain(getattr(row, column)) for column in columns] for row in value]
+            yield Table(_spaced(name), [_spaced(column) for column in columns], rows)
+
+
+def plain(value: object) -> object:
+    """Return a value for one place of a table: what it holds as words, or how much that is."""
+    if isinstance(value, BaseModel):
+        value = dict(value)
+    if isinstance(value, Mapping):
+        given = [(name, text) for name, each in value.items() if (text := _text_of(each)) is not None]
+        return ", ".join(f"{_spaced(str(name))} {text}" for name, text in given) or None
+    if isinstance(value, list | tuple):
+        return "; ".join(text for each in value if (text := _text_of(each)) is not None) or None
+    return value
+
+
+def _text_of(value: object) -> str | None:
+    found = plain(value)
+    if found is None:
+        return None
+    return found.isoformat(timespec="seconds") if isinstance(found, datetime) else str(found)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) or (
+        isinstance(value, list) and all(isinstance(each, ResponseModel) for each in value)
+    )
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
