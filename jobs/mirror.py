@@ -12,16 +12,11 @@ Nothing of it is read back. Scores are below 0, where RQ's clean-up finds nothin
 failure of the attempts of a worker that was killed: an entry leaves `rq:wip` when no worker has renewed it.
 """
 
-import logging
 import re
-import signal
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from redis.client import Pipeline
@@ -31,12 +26,11 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 
 from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.repeating import Repeating
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import DeadRun
 from hookonce.receiver.redis.work_queue import REQUEUE
-
-log = logging.getLogger(__name__)
 
 INTERVAL = timedelta(seconds=1)
 MIRRORED_AFTER = timedelta(seconds=1)
@@ -49,7 +43,6 @@ DEAD_INTERVAL = timedelta(seconds=2)
 """How often one of the workers reads the dead runs of the ledger, for all of them."""
 MAX_DEAD = 1000
 _TURN = "hookonce:mirror"
-_END_PATIENCE = timedelta(seconds=1)
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 """Characters that RQ takes in no id of a job."""
 
@@ -72,10 +65,11 @@ class _Shown(NamedTuple):
         return f"event-{self.event}-{handler}"
 
 
-class Mirror:
+class Mirror(Repeating):
     """Mirrors one worker in a thread of its own, as long as the block lasts."""
 
     def __init__(self, worker: BaseWorker, claimer: Claimer) -> None:
+        super().__init__("mirror", INTERVAL, "the worker was not mirrored for RQ")
         self.worker = worker
         self._claimer = claimer
         self.queue = worker.queues[0]
@@ -83,33 +77,11 @@ class Mirror:
         self._renewed: dict[_Shown, float] = {}
         self._started: set[str] = set()
         self._is_dead_ours = False
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._write_on, name="mirror", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._has_ended.set()
-        self._thread.join(_END_PATIENCE.total_seconds())
-
-    def _write_on(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are to wake the main thread
-        while not self._has_ended.is_set():
-            self._try(self.look)
-            self._has_ended.wait(INTERVAL.total_seconds())
+    def at_end(self) -> None:
+        """Write that nothing is under way."""
         self._is_dead_ours = False
-        self._try(partial(self._write, []))
-
-    @staticmethod
-    def _try(write: Callable[[], None]) -> None:
-        try:
-            write()
-        except Exception as error:  # noqa: BLE001  whatever Redis, or the ledger, raises: it is tried again
-            log.info("the worker was not mirrored for RQ: %s", type(error).__name__)
+        self._write([])
 
     def look(self) -> None:
         """Write what is under way, and in our turn the dead runs."""

@@ -1,33 +1,23 @@
 """Writes down for the desk, every few seconds, what a worker is at: its slots, and the attempts that take long."""
 
-import logging
 import os
-import signal
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.jobs.repeating import Repeating
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 
-log = logging.getLogger(__name__)
-
 _CHANGE_INTERVAL = 1.0
 """Seconds between two reports of a worker whose slots in use are never the same for long."""
-_END_PATIENCE = timedelta(seconds=1)
-"""How long the end of a worker waits for a report that is under way; the server may hang."""
 
 
 class AnySlot(Protocol):
@@ -81,10 +71,10 @@ class Report:
         return SlotReport(len(self._slots), busy, lost)
 
 
-class Reporter:
-    """Reports for a worker that runs one at a time, as long as the block lasts, and only while an attempt takes long.
+class Reporter(Repeating):
+    """Reports for a worker that runs one at a time, and only while an attempt takes long.
 
-    In a thread, since the main thread is the handler's. `connect` gives a connection for one report.
+    `connect` gives a connection for one report.
     """
 
     def __init__(
@@ -92,31 +82,12 @@ class Reporter:
         slot: AnySlot,
         connect: Callable[[], AbstractContextManager[psycopg.Connection]],
     ) -> None:
+        super().__init__(
+            "report", worker_slots.REPORT_INTERVAL, "an attempt that takes long was not reported"
+        )
         self._report = Report([slot])
         self._connect = connect
         self._has_reported = False
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._report_on, name="report", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._has_ended.set()
-        self._thread.join(_END_PATIENCE.total_seconds())
-
-    def _report_on(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are to wake the main thread
-        while not self._has_ended.wait(worker_slots.REPORT_INTERVAL.total_seconds()):
-            try:
-                self.look()
-            except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
-                log.info("what takes long was not reported: %s", type(error).__name__)
-            except Exception:
-                log.exception("what takes long was not reported")
 
     def look(self) -> None:
         """Report what takes long, or that nothing does any more. Raises what is raised where the ledger is away."""
