@@ -16,9 +16,8 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
-from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.heartbeat import Heartbeat, OwnClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
@@ -179,9 +178,8 @@ class Claimer:
         return True
 
     def _note_back(self) -> None:
-        if self._is_away:
-            self._is_away = False
-            log.warning("the ledger is back")
+        self._is_away = False
+        log.warning("the ledger is back")
 
     @contextmanager
     def tolerating(
@@ -239,9 +237,11 @@ class Claimer:
         except BaseException:
             self._held.give_back_finished(finished)
             raise
-        self._hold(claim.runs)
-        self.buffer.put(claim.runs, until)
-        self._shared.failure_rows.take_from_claim(claim.failing)
+        if claim.runs:
+            self._hold(claim.runs)
+            self.buffer.put(claim.runs, until)
+        if apart or claim.failing or self._failing:
+            self._shared.failure_rows.take_from_claim(claim.failing)
         self._failing, self._crowd = claim.failing, claim.crowd
         if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
             with self.tolerating("what others have lost was not taken over"):

@@ -125,7 +125,7 @@ class Handler:
         """How the function is called."""
         return signature_of_long(self.function) if self.is_long else signature_of(self.function)
 
-    @property
+    @cached_property
     def is_long(self) -> bool:
         """Whether it works without an open transaction, under leases that are renewed."""
         return self.tx == NO_TRANSACTION

@@ -12,7 +12,7 @@
 - `driver_cursors`, `driver_connection`: psycopg's cursors and connection, as handlers have them
 - `endings`: an end as it is written down, sealed where there are keys
 - `train`: quick runs that share a flush of the disk
-- `own_claims`, `heartbeat`: the claims of a process, and what renews their leases
+- `heartbeat`: the claims of a process, and what renews their leases
 - `failure_rows`: failures in a row by one error, for circuit breakers
 - `failure_callbacks`: who else hears of a failed attempt
 - `last_claims`: what a worker held that died

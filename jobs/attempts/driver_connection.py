@@ -5,7 +5,7 @@ no commit, no libpq, nothing that would outlast the attempt. A handler gets it w
 `psycopg.Connection`, and as `tx.connection.driver_connection` of SQLAlchemy's; it is the same connection.
 """
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -13,14 +13,12 @@ import psycopg
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format
 
-from hookonce.jobs.attempts.driver_cursors import GivenCursor, GivenServerCursor, Guard, SpareCursor
+from hookonce.jobs.attempts.driver_cursors import GivenCursor, GivenServerCursor, Guard
 
 NOT_THERE = (
     "a handler's connection has no '{}': its transaction and its session are hookonce's; take a connection of your own "
     "for that"
 )
-_KEPT_ROWS = 100
-"""Rows of a result that is kept with its cursor for the next run."""
 
 
 class _Savepoint(psycopg.Transaction):
@@ -77,7 +75,7 @@ class DriverConnection:
         if binary:
             cursor.format = Format.BINARY
         cursor.execute(query, params, prepare=prepare)
-        if "given_adapters" not in self._driver.__dict__:  # it has copied them, and would keep them
+        if self._driver._adapters is guard.own_adapters:  # noqa: SLF001  else it has copied them, and would keep them
             guard.spare.put(cursor)
         return cursor
 
@@ -126,12 +124,13 @@ class DriverConnection:
     @property
     def adapters(self) -> AdaptersMap:
         """Loaders and dumpers that a handler registers, for its attempt alone."""
-        self._guard.require_given()
-        kept: MutableMapping[str, Any] = self._driver.__dict__
-        if (given := kept.get("given_adapters")) is None:
-            given = kept["given_adapters"] = AdaptersMap(self._driver.adapters)
-            self._guard.spare.take()
-        return given
+        guard, driver = self._guard, self._driver
+        guard.require_given()
+        # What psycopg's own property returns; a handler's cursors have it so.
+        if driver._adapters is guard.own_adapters:  # noqa: SLF001
+            driver._adapters = AdaptersMap(driver.adapters)  # noqa: SLF001
+            guard.spare.take()
+        return driver.adapters
 
     @property
     def info(self) -> Any:  # noqa: ANN401  as psycopg's
@@ -190,13 +189,6 @@ class PooledConnection:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the driver's has
         return getattr(self.dbapi_connection, name)
-
-
-def forget_result(spare: SpareCursor) -> None:
-    """Let go of a spare cursor that somebody holds, or whose result is large."""
-    cursor = spare.take()
-    if cursor is not None and not cursor.is_changed and cursor.rowcount <= _KEPT_ROWS:
-        spare.put(cursor)
 
 
 def call(function: Callable[..., object], event: object, connection: Any) -> object:  # noqa: ANN401  SQLAlchemy's

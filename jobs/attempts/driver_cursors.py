@@ -12,8 +12,11 @@ import sys
 from typing import Any, NoReturn, Protocol
 
 from psycopg import Connection, Cursor, ServerCursor
+from psycopg.adapt import AdaptersMap
 
 _PSYCOPG = "psycopg"
+_KEPT_ROWS = 100
+"""Rows of a result that is kept with its cursor for the next run."""
 
 
 class Guard(Protocol):
@@ -22,6 +25,8 @@ class Guard(Protocol):
     driver: "Connection[Any]"
     spare: "SpareCursor"
     has_ended: bool
+    own_adapters: AdaptersMap
+    """The adapters that the driver's connection has by itself."""
     blocks: int
     """Savepoints and pipelines that are open on the driver's connection."""
 
@@ -69,7 +74,8 @@ class GivenCursor(Cursor[Any]):
 
     def _start_query(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  psycopg's
         # Now that it has the connection: a thread may have waited for it until the handler had returned.
-        self.guard.require_given()
+        if self.guard.has_ended:
+            self.guard.require_given()
         return super()._start_query(*args, **options)
 
     def _convert_query(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  psycopg's
@@ -117,6 +123,12 @@ class SpareCursor:
     def put(self, cursor: object) -> None:
         """Keep a cursor for the next statement, whoever holds it for now."""
         self._spare[:] = [cursor]
+
+    def forget_result(self) -> None:
+        """Let go of a cursor that somebody holds, or whose result is large."""
+        cursor = self.take()
+        if cursor is not None and not cursor.is_changed and cursor.rowcount <= _KEPT_ROWS:
+            self._spare[:] = [cursor]
 
     def references(self) -> int:
         """Count as `take` does; the cursor goes."""

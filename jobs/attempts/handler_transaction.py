@@ -3,11 +3,9 @@
 The end is written and committed in one round trip, which begins the next run's transaction where one follows at once.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-
-import psycopg
-from psycopg.pq import TransactionStatus
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.calls import handler_event_loop
@@ -16,7 +14,6 @@ from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import ROLLED_BACK, TransactionGuard
 from hookonce.jobs.handlers import ISOLATION_LEVELS
 from hookonce.receiver.ledger.entities import Entities
-from hookonce.receiver.ledger.runs.ends import Ended
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 
@@ -24,17 +21,6 @@ _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for lev
 def set_isolation(level: str) -> bytes:
     """Return the statement that gives a transaction its level, one of `ISOLATION_LEVELS`."""
     return _ISOLATION[level]
-
-
-def require_at_rest(connection: psycopg.Connection[Any]) -> None:
-    """Raise `RuntimeError` where a handler that has returned left its transaction aborted, or a statement under way."""
-    status = connection.pgconn.transaction_status
-    if status == TransactionStatus.INERROR:
-        raise RuntimeError("the handler returned with its transaction aborted; let errors out")
-    if status == TransactionStatus.ACTIVE:
-        raise RuntimeError(
-            "the handler returned with a statement under way; close its cursor, copy or pipeline"
-        )
 
 
 class HandlerTransactions:
@@ -47,6 +33,8 @@ class HandlerTransactions:
 
     def __init__(self, connection: AttemptConnection) -> None:
         self.connection = connection
+        self.end = connection.end
+        self.require_open: Callable[[], None]
         self._guard: TransactionGuard
 
     def begin(self, attempt: Attempt) -> None:
@@ -60,6 +48,7 @@ class HandlerTransactions:
     def open(self, attempt: Attempt, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
         """Guard the transaction that was begun."""
         self._guard = TransactionGuard(self.connection)
+        self.require_open = self._guard.require_open
         return nullcontext(self)
 
     def entities(self, given: Any) -> Entities:  # noqa: ANN401, ARG002  the port's
@@ -69,15 +58,6 @@ class HandlerTransactions:
     def lent(self) -> AbstractContextManager[object]:
         """Give the guarded connection out."""
         return self._guard
-
-    def require_open(self) -> None:
-        """Raise `RolledBack` or `RuntimeError` where the handler's transaction can't be committed any more."""
-        self._guard.require_open()
-        require_at_rest(self._guard.driver)
-
-    def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
-        """End an attempt as done and commit, in one round trip."""
-        self.connection.end(ended, begins_next=begins_next, waits_for_flush=waits_for_flush)
 
     @property
     def backend(self) -> int | None:

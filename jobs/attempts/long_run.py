@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.calls import handler_event_loop
-from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.transaction_guard import (
@@ -23,6 +22,7 @@ from hookonce.jobs.attempts.transaction_guard import (
     ROLLED_BACK,
     OverlongBlock,
     TransactionGuard,
+    require_at_rest,
 )
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases

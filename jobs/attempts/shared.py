@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from hookonce.jobs.attempts.endings import Sealing
 from hookonce.jobs.attempts.failure_rows import FailureRows
-from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.heartbeat import Heartbeat, OwnClaims
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.handlers import Registry
 from hookonce.providers.kit.provider import Provider

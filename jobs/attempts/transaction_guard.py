@@ -12,13 +12,14 @@ savepoint of it then, and would commit otherwise.
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
+from psycopg import Connection as PsycopgConnection
 from psycopg import Cursor
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.driver_connection import DriverConnection, PooledConnection, forget_result
+from hookonce.jobs.attempts.driver_connection import DriverConnection, PooledConnection
 from hookonce.jobs.attempts.driver_cursors import GivenCursor, GivenServerCursor
 from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.ledger.database import engines, schema
@@ -57,7 +58,7 @@ OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLO
 
 FORKED = 70
 """The exit status of a child that a handler forked and let return: it must not touch what it shares with its parent."""
-_HOOKED = ("commit", "rollback", "wait", "guard", "given_adapters")
+_HOOKED = ("commit", "rollback", "wait", "guard")
 """Names that an attempt puts on the driver's connection, over its own."""
 
 
@@ -71,6 +72,17 @@ class RolledBack(Exception):  # noqa: N818  what was found
 
 class OverlongBlock(RuntimeError):  # noqa: N818  what was found
     """A transaction was open for longer than its lease allows, and its connection is gone."""
+
+
+def require_at_rest(connection: PsycopgConnection[Any]) -> None:
+    """Raise `RuntimeError` where a handler that has returned left its transaction aborted, or a statement under way."""
+    status = connection.pgconn.transaction_status
+    if status == TransactionStatus.INERROR:
+        raise RuntimeError("the handler returned with its transaction aborted; let errors out")
+    if status == TransactionStatus.ACTIVE:
+        raise RuntimeError(
+            "the handler returned with a statement under way; close its cursor, copy or pipeline"
+        )
 
 
 class StatementGuard:
@@ -157,6 +169,7 @@ class TransactionGuard(StatementGuard):
         connection, driver = self._connection, self.driver
         self._options, self._engine = connection.get_execution_options(), connection.engine
         self._factories = driver.row_factory, driver.cursor_factory, driver.server_cursor_factory
+        self.own_adapters = driver.adapters
         if driver.pgconn.transaction_status == TransactionStatus.IDLE:
             driver.execute("")
         driver.cursor_factory = GivenCursor
@@ -177,7 +190,8 @@ class TransactionGuard(StatementGuard):
         for name in _HOOKED:
             of_driver.pop(name, None)
         driver.row_factory, driver.cursor_factory, driver.server_cursor_factory = self._factories
-        forget_result(self.spare)
+        driver._adapters = self.own_adapters  # noqa: SLF001  as in `driver_connection`
+        self.spare.forget_result()
         self._is_invalidated = connection.invalidated
         if not self._is_invalidated:
             is_left_open = self.blocks or driver.pgconn.pipeline_status != PipelineStatus.OFF
@@ -209,13 +223,19 @@ class TransactionGuard(StatementGuard):
         return cursor
 
     def require_open(self) -> None:
-        """Raise `CommitRefused` if the handler tried to commit, and `RolledBack` if it has ended its transaction."""
-        self.require_no_commit()
+        """Raise `CommitRefused` if the handler tried to commit, and `RolledBack` if it has ended its transaction.
+
+        `RuntimeError`, where it has left that aborted, or a statement under way.
+        """
+        if self._refused is not None:
+            raise self._refused
         if self._is_invalidated:
             raise RolledBack(CANCELLED)
-        is_idle = self.driver.pgconn.transaction_status == TransactionStatus.IDLE
-        if is_idle or not (self._transaction and self._transaction.is_active):
+        status = self.driver.pgconn.transaction_status
+        if status == TransactionStatus.IDLE or not (self._transaction and self._transaction.is_active):
             raise RolledBack(self.texts.rolled_back)
+        if status != TransactionStatus.INTRANS:
+            require_at_rest(self.driver)
 
     def roll_back(self) -> None:
         """Roll back, for the handler or a session of its; from now on there is nothing to write to."""

@@ -30,14 +30,14 @@ class OneAtATime:
 
     slots = 1
 
-    def __init__(self, registry: Registry, *, quick_first: bool) -> None:
+    def __init__(self, registry: Registry) -> None:
+        self.quick_first = False
         self._registry = registry
-        self._quick_first = quick_first
 
     def lanes(self, handlers: Sequence[str]) -> Sequence[int | None]:
         """Return which of these runs are claimed together."""
         slow = [is_slow(self._registry.took(name), is_tried=False) for name in handlers]
-        if all(slow) or (slow[0] and not self._quick_first):
+        if all(slow) or (slow[0] and not self.quick_first):
             return [None if number else QUICK for number in range(len(slow))]
         return [None if each else QUICK for each in slow]
 

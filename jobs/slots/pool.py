@@ -171,7 +171,8 @@ class Pool(Claimer):
             self._wake.clear()
             try:
                 self._tend()
-                self._note_back()
+                if self._is_away:
+                    self._note_back()
             except BaseException as error:
                 if not self.hear(error, self.executor):
                     log.exception("a claim failed")

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.jobs.claimer import AWAY, SUSPECTS_INTERVAL, Claimer
+from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Reporter
 from hookonce.jobs.slots.batches import Batches
@@ -24,7 +24,6 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 
 MAX_EVENTS = 1000
-_AWAY_PAUSE = 0.25
 
 
 class SingleSlot(Claimer):
@@ -37,7 +36,7 @@ class SingleSlot(Claimer):
         self.slot = Slot(self.executor, registry, self)
         self.all_slots = [self.slot]
         self._batches = Batches(self)
-        self._quick_first = False
+        self._room = OneAtATime(registry)
 
     @property
     def under_way(self) -> Attempt | None:
@@ -71,18 +70,6 @@ class SingleSlot(Claimer):
             attempts += self.slot.work(run)
         return attempts
 
-    def settle_when_back(self) -> bool:
-        """Settle what the ledger's absence has cut off, once it is back; return False where it is to stop before."""
-        while not stopping.is_set():
-            try:
-                self._settle_left()
-            except AWAY as error:
-                self.hear(error, self.executor)
-                stopping.wait(_AWAY_PAUSE)
-            else:
-                return True
-        return False
-
     def reporting(self) -> AbstractContextManager[object]:
         """Report for the desk what takes long, as long as a block lasts."""
         return Reporter(self.slot, self.lent)
@@ -105,9 +92,10 @@ class SingleSlot(Claimer):
         attempts = events = 0
         self._batches.left.update(self._batches.names)
         while not stopping.is_set():
-            self._quick_first = not self._quick_first  # every other time what waits longest goes first
-            claim = self._claim(named, OneAtATime(self.registry, quick_first=self._quick_first), until)
-            self._note_back()
+            self._room.quick_first ^= True  # every other time what waits longest goes first
+            claim = self._claim(named, self._room, until)
+            if self._is_away:
+                self._note_back()
             if claim.is_more:
                 self._notify()
             self._batches.left.update(self._batches.names if claim.is_anything_lost else claim.batched)

@@ -6,7 +6,9 @@ many has a thread, which outlives every job.
 
 import queue
 import threading
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Protocol
 
 from hookonce.jobs.attempts import endings
@@ -91,9 +93,9 @@ class Slot:
         attempt = self.begin(claimed)
         handler = attempt.handler
         self.executor.attempt(attempt, self._take_next)
-        self.worked += (took := attempt.took()).total_seconds()
+        self.worked += (took := time.monotonic() - attempt.began)
         if attempt.batch is None:
-            self._registry.note(handler.name, took)
+            self._registry.note(handler.name, timedelta(seconds=took))
         self.claimed = None
         self.has_freed_limit |= handler.limit is not None and handler.limit.concurrency is not None
 

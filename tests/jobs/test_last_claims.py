@@ -127,7 +127,7 @@ def test_attempt_that_others_may_have_killed_is_a_suspect_at_once_and_not_charge
     inbox.deliver("evt_1")
     last = LastClaims(tmp_path / "1")
     drain.come_after(last)
-    drain._claim(None, OneAtATime(inbox.registry, quick_first=True), time.monotonic() + 60)  # noqa: SLF001
+    drain._claim(None, OneAtATime(inbox.registry), time.monotonic() + 60)  # noqa: SLF001
     assert last.ended("exit status 3")
 
     drain.come_after(last)

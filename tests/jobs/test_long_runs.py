@@ -12,8 +12,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookonce import LeaseLost
 from hookonce.jobs.attempts import heartbeat
+from hookonce.jobs.attempts.heartbeat import OwnClaims
 from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD, TOO_LONG
-from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.transaction_guard import BLOCK_REFUSED
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater

@@ -5,7 +5,7 @@ them, and a statement by itself is a transaction too.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg import generators
@@ -54,11 +54,18 @@ class PinnedConnection(psycopg.Connection[Any]):
     psycopg has no hook for the begin of a transaction; what notices its change is `tests/ledger/test_pinned.py`.
     """
 
-    def _exec_command(
+    @classmethod
+    def connect(cls, *args: Any, **options: Any) -> Self:  # noqa: ANN401  psycopg's
+        """Open a connection."""
+        connection = super().connect(*args, **options)
+        if connection.prepare_threshold is None:
+            connection.__dict__["_exec_command"] = connection._exec_pinned  # noqa: SLF001  our own
+        return connection
+
+    def _exec_pinned(
         self, command: QueryNoTemplate, result_format: Format = Format.TEXT
     ) -> PQGen[PGresult | None]:
-        is_pooled = self.prepare_threshold is None
-        if not (is_pooled and isinstance(command, bytes) and command.startswith(b"BEGIN")):
+        if not (isinstance(command, bytes) and command.startswith(b"BEGIN")):
             return (yield from super()._exec_command(command, result_format))
         if self._pipeline:
             yield from super()._exec_command(command, result_format)

@@ -17,11 +17,11 @@ from uuid import UUID
 
 import psycopg
 from psycopg.abc import PQGen
-from psycopg.adapt import AdaptersMap
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
+from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.pinned import PIN, PinnedConnection
 from hookonce.receiver.ledger.database.plans import BEGIN
@@ -73,12 +73,6 @@ class PreparingConnection(PinnedConnection):
         """Whether a handler has left what can't be taken out: nobody else may get the session."""
         hear_crashes(self)
 
-    @property
-    def adapters(self) -> AdaptersMap:
-        """What is registered: in an attempt what its handler has registered, if it has."""
-        given: AdaptersMap | None = self.__dict__.get("given_adapters")
-        return super().adapters if given is None else given
-
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         if name is None:
             self.prepared.clear()
@@ -102,9 +96,12 @@ def round_trip(
     """
     preparing = _of_prepared(connection) if prepare else None
     new: dict[bytes, bytes] = {}
-    place, encoding = schema.of(connection), encoding_of(connection)
-    wanted = [_wanted(place, encoding, *statement) for statement in statements]
-    before = [(each, None) if isinstance(each, bytes) else _wanted(place, encoding, *each) for each in first]
+    place = str(getattr(connection.cursor_factory, "schema_name", USUAL_SCHEMA))
+    encoding = encoding_of(connection)
+    wanted = [
+        (each, None) if isinstance(each, bytes) else _wanted(place, encoding, *each)
+        for each in (*first, *statements)
+    ]
     pgconn = connection.pgconn
     is_idle = pgconn.transaction_status == TransactionStatus.IDLE
     begin = _begin(connection) if is_idle and not connection.autocommit else ()
@@ -113,7 +110,7 @@ def round_trip(
         try:
             for text in begin:
                 pgconn.send_query_params(text, None)
-            _send(pgconn, [*before, *wanted], preparing, new)
+            _send(pgconn, wanted, preparing, new)
             pgconn.pipeline_sync()
             if pgconn.flush():
                 connection.wait(_sent(pgconn))
@@ -192,7 +189,14 @@ def _wanted(place: str, encoding: str, query: str, values: Mapping[str, object])
     text, names = _numbered(query, place)
     if not names:
         return text, None
-    return text, [None if (value := values[name]) is None else _as_text(value, encoding) for name in names]
+    parameters: list[bytes | None] = []
+    for name in names:
+        value = values[name]
+        if type(value) is int:  # most of what ends a run
+            parameters.append(b"%d" % value)
+        else:
+            parameters.append(None if value is None else _as_text(value, encoding))
+    return text, parameters
 
 
 def require(result: PGresult) -> PGresult:

@@ -144,23 +144,27 @@ def claim(  # noqa: PLR0913  all but two by keyword
         else:
             found = due_rows.locked(connection, ids, limit, cursor)
         paused = paused_of(pauses.fetchall())
-        due_rows.forget(connection, found.gone)
-        planned = [] if found.unripe else _with_pauses(connection, decide, found.rows, paused)
-        runs, waiting = _leased(connection, planned, at_once)
-        write(connection, planned, runs, waiting, slots=decide.slots, word=wanted and wanted.word)
+        if found.gone:
+            due_rows.forget(connection, found.gone)
+        planned: Sequence[PlannedRun] = []
+        runs: list[ClaimedRun] = []
+        if found.rows and not found.unripe:
+            planned = _with_pauses(connection, decide, found.rows, paused)
+            runs, waiting = _leased(connection, planned, at_once)
+            write(connection, planned, runs, waiting, slots=decide.slots, word=wanted and wanted.word)
+            _report(planned)
         if runs:
             reach("batch.leased" if wanted and wanted.word == Waits.BATCH else "run.leased")
-    _report(planned)
     is_full = len(found.rows) + len(found.gone) == limit
-    is_left = any(each.decision is Decision.LEAVE for each in planned)
+    left = [each for each in planned if each.decision is Decision.LEAVE]
     batched = _batched(planned)
     is_crowd = is_full and _BATCHED_SHARE * sum(map(len, batched.values())) > len(planned)
     return Claim(
         runs,
-        met=sum(each.decision is not Decision.LEAVE for each in planned) + len(found.gone),
+        met=len(planned) - len(left) + len(found.gone),
         is_more=found.is_full
         if wanted
-        else is_full or bool(found.gone) or is_left or (ids is None and cursor.has_passed_crowd),
+        else is_full or bool(found.gone) or bool(left) or (ids is None and cursor.has_passed_crowd),
         waiting=_park(
             connection, decide, paused, planned, wanted or cursor, is_crowd=is_crowd and parks_batches
         ),
@@ -173,8 +177,13 @@ def claim(  # noqa: PLR0913  all but two by keyword
     )
 
 
+_NOTHING_PAUSED = ClaimContext()
+
+
 def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> ClaimContext:
     """Sort what was read besides the queue."""
+    if not rows:
+        return _NOTHING_PAUSED
     kinds = {kind for kind, _, _ in rows}
     return ClaimContext(
         frozenset(name for kind, name, _ in rows if kind == HANDLER.kind),
@@ -209,7 +218,7 @@ def _leased(
     """Return the runs to be leased, as far as the limits of their handlers allow it now, and those that wait."""
     tokens: defaultdict[int, uuid.UUID] = defaultdict(uuid.uuid4)
     runs = {
-        each.key: ClaimedRun(
+        (each.row.event.id, each.n): ClaimedRun(
             each.row.event,
             each.n,
             each.handler,
@@ -223,7 +232,7 @@ def _leased(
         if each.decision is Decision.LEASE
     }
     waiting = [each for each in planned if each.decision is Decision.WAIT]
-    limited = [each for each in planned if each.key in runs and each.limit is not None]
+    limited = [each for each in planned if each.limit is not None and each.key in runs]
     if not limited:
         return list(runs.values()), [_as_it_was(each) for each in waiting]
     held, schedules = limit_gate.hold_back(connection, limited, tokens, at_once)
@@ -265,13 +274,13 @@ def write(  # noqa: PLR0913  the last three by keyword
     """
     written = {(run.event.id, run.n) for run in runs} | {each.key for each in waiting}
     met = {event for event, _ in written}
+    first = [each for each in planned if each.row.handler is None and each.row.event.id in met]
     # Of an event that is met first, its other runs are written too, and left for others.
-    left = [
-        each for each in planned if _is_left(each) and each.row.event.id in met and each.key not in written
+    waiting = [
+        *waiting,
+        *(each for each in first if each.decision is Decision.LEAVE and each.key not in written),
     ]
-    waiting = [*waiting, *left]
-    new = [(*each.key, each.handler) for each in planned if each.row.handler is None and each.n]
-    if new := [row for row in new if row[0] in met]:
+    if new := [(*each.key, each.handler) for each in first if each.n]:
         connection.execute(_ADD, _columns(new))
     if waiting:
         columns = _columns(
@@ -293,10 +302,6 @@ def write(  # noqa: PLR0913  the last three by keyword
             "batch_of": runs[0].handler if word == Waits.BATCH and len(runs) > 1 else None,
         }
         connection.execute(_LEASE, values, prepare=True)
-
-
-def _is_left(each: PlannedRun) -> bool:
-    return each.row.handler is None and each.decision is Decision.LEAVE
 
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:

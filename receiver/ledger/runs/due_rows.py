@@ -233,9 +233,8 @@ def _locked(connection: psycopg.Connection, query: str, limit: int, **wanted: ob
 
 def forget(connection: psycopg.Connection, gone: Sequence[int]) -> None:
     """Take out of the queue runs of events that are gone, as only somebody who deletes rows by hand leaves them."""
-    if gone:
-        connection.execute(_FORGET, [list(gone)])
-        log.error("taken out of the queue: runs of events that are not in the ledger any more: %s", gone)
+    connection.execute(_FORGET, [list(gone)])
+    log.error("taken out of the queue: runs of events that are not in the ledger any more: %s", gone)
 
 
 _FORGET = """

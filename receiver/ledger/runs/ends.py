@@ -23,7 +23,6 @@ from hookonce.receiver.ledger.database import functions, plans, schema, session_
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
     Statement,
-    encoding_of,
     failed_by,
     round_trip,
 )
@@ -188,7 +187,9 @@ def taking_out(
     statements: list[bytes | Statement] = [*connection.reset.statements]
     if limit is not None:
         statements.insert(0, within(limit))
-    if encoding_of(connection) != "utf-8":  # what is sent behind them is to be in the usual one
+    if (
+        connection.pgconn.parameter_status(b"client_encoding") != b"UTF8"
+    ):  # what is sent behind them is to be in that
         use_up(connection)
         for result in round_trip(connection, [], first=statements):
             if result.status == ExecStatus.FATAL_ERROR:
@@ -268,13 +269,15 @@ def lost(runs: Sequence[ClaimedRun], so: str = "this attempt's writes are rolled
 
 def _statements(ended: Ended, *, by_function: bool = False) -> list[Statement]:
     """Return the statements that end an attempt, with their values."""
-    runs = ended.runs
+    runs, results = ended.runs, ended.results
+    if not by_function and len(runs) == 1 and results[0].logs is None and runs[0].event.keep_body:
+        return [(functions.END_ONE, _values_of_one(runs[0], results[0], ended.took))]
     has_logs = any(result.logs is not None for result in ended.results)
     statements: list[Statement]
     if by_function:
         statements = [(functions.CALL_END, _values_of_many(ended))]
     elif len(runs) == 1 and not has_logs:
-        statements = [(functions.END_ONE, _values_of_one(ended))]
+        statements = [(functions.END_ONE, _values_of_one(runs[0], results[0], ended.took))]
     else:
         values = _values_of_many(ended)
         statements = [(functions.LOG, values)] if has_logs else []
@@ -295,30 +298,25 @@ def _rows(runs: Sequence[ClaimedRun]) -> dict[str, object]:
     }
 
 
-def _values_of_one(ended: Ended) -> dict[str, object]:
-    (run,), (result,) = ended.runs, ended.results
+def _values_of_one(run: ClaimedRun, result: AttemptResult, took: timedelta) -> dict[str, object]:
     return {
         "event": run.event.id,
         "n": run.n,
         "token": run.token,
-        "result": _json(result.result),
+        "result": None if result.result is None else json.dumps(result.result),
         "sealed": result.sealed_result,
         "key": None if result.sealed_result is None else result.key_id,
-        "took": ended.took,
+        "took": took,
     }
 
 
 def _values_of_many(ended: Ended) -> dict[str, object]:
     return {
         **_rows(ended.runs),
-        "results": [_json(each.result) for each in ended.results],
+        "results": [None if each.result is None else json.dumps(each.result) for each in ended.results],
         "sealed": [each.sealed_result for each in ended.results],
         "keys": [None if each.sealed_result is None else each.key_id for each in ended.results],
         "logs": [each.logs for each in ended.results],
         "logs_keys": [each.logs_key for each in ended.results],
         "took": ended.took,
     }
-
-
-def _json(result: Any) -> str | None:  # noqa: ANN401  whatever the handler returned
-    return None if result is None else json.dumps(result)
