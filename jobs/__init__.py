@@ -16,7 +16,6 @@
 - `attempts`: one attempt of one run: transaction, time limit, outcome
 - `failures`: what is kept of a failed attempt: error, traceback, issue, release
 - `report`: what the desk knows of what a worker is at
-- `repeating`: what a process does again and again in a thread beside its runs
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent

@@ -26,10 +26,10 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 
 from hookonce.jobs.claimer import Claimer
-from hookonce.jobs.repeating import Repeating
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import DeadRun
+from hookonce.receiver.processes.repeating import Repeating
 from hookonce.receiver.redis.work_queue import REQUEUE
 
 INTERVAL = timedelta(seconds=1)

@@ -12,9 +12,9 @@ import psycopg
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.jobs.repeating import Repeating
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
+from hookonce.receiver.processes.repeating import Repeating
 
 _CHANGE_INTERVAL = 1.0
 """Seconds between two reports of a worker whose slots in use are never the same for long."""

@@ -123,9 +123,9 @@ class SingleSlot(Claimer):
         return count
 
     def _run_batches(self, until: float) -> int:
-        """Run a batch, and more of them within the budget, as many as there are handlers of such; count the runs."""
+        """Run a batch, and more within the budget, as many as handlers may have one; count the runs."""
         count = 0
-        for _ in self._batches.names:
+        for _ in range(len(self._batches.left)):
             if (count and time.monotonic() >= until) or (claimed := self._batches.take()) is None:
                 break
             count += self.slot.work(claimed)
