@@ -22,6 +22,10 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
     """The lease ran out and somebody else may have what it was on, or it was ended for us: nothing may be written."""
 
 
+QueueKey = tuple[int, int]
+"""A row of the queue: its event, and `n`."""
+
+
 class RunKey(NamedTuple):
     """What tells an attempt from all others while it is under way: its row of the queue, and under which claim."""
 

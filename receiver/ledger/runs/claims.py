@@ -236,17 +236,9 @@ def _leased(
     if not limited:
         return list(runs.values()), [_as_it_was(each) for each in waiting]
     held, schedules = limit_gate.hold_back(connection, limited, tokens, at_once)
-    for each in planned:
-        if (by := held.get(each.key)) is not None:
-            del runs[each.key]
-            waiting.append(
-                each._replace(
-                    waits=by.waits,
-                    delay=by.delay if by.waits is None else None,
-                    slot=by.slot,
-                    schedule=schedules.get(each.key),
-                )
-            )
+    for key in held:
+        del runs[key]
+    waiting += held.values()
     if given := [(*key, schedule) for key, schedule in schedules.items() if key in runs]:
         connection.execute(_NOTE_TIMES, _columns(given))
     return list(runs.values()), [_as_it_was(each) for each in waiting]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-from hookonce.receiver.ledger.runs.claimed import QueuedRun
+from hookonce.receiver.ledger.runs.claimed import QueuedRun, QueueKey
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
 
@@ -56,7 +56,7 @@ class PlannedRun(NamedTuple):
     schedule: str | None = None
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> QueueKey:
         """The row of the queue."""
         return (self.row.event.id, self.n)
 

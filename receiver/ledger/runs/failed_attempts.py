@@ -6,13 +6,12 @@ succeed. Why an attempt failed is kept beside, and counted for its issue.
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun, QueueKey
 from hookonce.receiver.ledger.runs.clock import PUT_OFF_NOW
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
@@ -69,36 +68,6 @@ SELECT event, n, is_dead FROM verdict
 # For another transaction of the attempt: at its COMMIT still, or in a backend that has not noticed its client's end.
 _WAIT = "SET LOCAL lock_timeout = '5s'"
 
-_COLUMNS = (
-    *("statuses", "counted", "most", "delays", "waits", "errors", "tracebacks", "keys", "logs", "logs_keys"),
-    *("issues", "titles", "releases"),
-)
-
-
-def _values_of(ending: AttemptResult) -> tuple[object, ...]:
-    """Return the values of `_COLUMNS` for one run."""
-    issue = ending.issue or (None, None, None)
-    return (
-        str(ending.status),
-        ending.counted,
-        ending.most,
-        ending.delay,
-        ending.waits,
-        ending.error,
-        ending.traceback,
-        ending.key_id,
-        ending.logs,
-        ending.logs_key,
-        *issue,
-    )
-
-
-class QueueKey(NamedTuple):
-    """A row of the queue."""
-
-    event: int
-    n: int
-
 
 def fail(
     connection: psycopg.Connection,
@@ -111,9 +80,7 @@ def fail(
     Those that are not under their token any more are left out. Raises `psycopg.errors.LockNotAvailable` where another
     transaction keeps one of them for longer than a COMMIT takes.
     """
-    return fail_rows(
-        connection, runs[0].token, [QueueKey(run.event.id, run.n) for run in runs], endings, took
-    )
+    return fail_rows(connection, runs[0].token, [(run.event.id, run.n) for run in runs], endings, took)
 
 
 def fail_rows(
@@ -126,16 +93,26 @@ def fail_rows(
     """Do as `fail` does for rows of the queue, whoever was at them."""
     values = {
         "token": token,
-        "events": [key.event for key in keys],
-        "places": [key.n for key in keys],
+        "events": [event for event, _ in keys],
+        "places": [n for _, n in keys],
         "took": took,
-        **dict(zip(_COLUMNS, map(list, zip(*map(_values_of, endings), strict=True)), strict=True)),
+        "statuses": [str(each.status) for each in endings],
+        "counted": [each.counted for each in endings],
+        "most": [each.most for each in endings],
+        "delays": [each.delay for each in endings],
+        "waits": [each.waits for each in endings],
+        "errors": [each.error for each in endings],
+        "tracebacks": [each.traceback for each in endings],
+        "keys": [each.key_id for each in endings],
+        "logs": [each.logs for each in endings],
+        "logs_keys": [each.logs_key for each in endings],
+        "issues": [each.issue and each.issue.id for each in endings],
+        "titles": [each.issue and each.issue.title for each in endings],
+        "releases": [each.issue and each.issue.release for each in endings],
     }
     with connection.pipeline():
         connection.execute(plans.FOR_END)
         connection.execute(_WAIT)
         failed = connection.execute(_FAIL, values)
         connection.execute("SET LOCAL lock_timeout TO DEFAULT")
-    return {
-        QueueKey(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed
-    }
+    return {(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed}

@@ -18,11 +18,11 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.reasons import LIMIT
+from hookonce.receiver.ledger.runs.claimed import QueueKey
 from hookonce.receiver.ledger.runs.decisions import PlannedRun
 from hookonce.receiver.ledger.runs.run_limits import Rate, Schedule, rate_of
 
@@ -126,27 +126,6 @@ DELETE FROM hookonce.limits WHERE (handler, key) IN (
 """
 
 
-class Postponed(NamedTuple):
-    """How a limit holds a run back: until it is due by its rate, or until somebody takes it up, for which it `waits`.
-
-    `slot`: how far off the time is that its rate has given it, if it has; less than nothing where it is past.
-    """
-
-    delay: timedelta = timedelta(0)
-    waits: str | None = None
-    slot: timedelta | None = None
-
-
-class LimitVerdict(NamedTuple):
-    """What limits hold back of a claim's runs, each by its event and `n`.
-
-    `schedules`: by what those are given times whose handlers have a rate (`run_limits.rate_of`), held or not.
-    """
-
-    held: Mapping[tuple[int, int], Postponed]
-    schedules: Mapping[tuple[int, int], str]
-
-
 def waiting(connection: psycopg.Connection) -> dict[str, int]:
     """Return how many runs wait for a place, by handler; of each `MAX_WAITING` at most."""
     return dict(connection.execute(_COUNTS, {"most": MAX_WAITING}).fetchall())
@@ -168,14 +147,15 @@ def hold_back(
     limited: Sequence[PlannedRun],
     tokens: Mapping[int, uuid.UUID],
     at_once: int,
-) -> LimitVerdict:
+) -> tuple[Mapping[QueueKey, PlannedRun], Mapping[QueueKey, str]]:
     """Decide which runs of a claim their limits do not allow, in the claim's transaction; the others have places.
 
     `limited`: runs whose handlers have limits, in order; `tokens`: the claim of each lane; `at_once`: how many of a
-    handler's runs this worker can start together. What is returned is for the claim to write.
+    handler's runs this worker can start together. What is returned is for the claim to write: the runs that are held
+    back, as they wait, and the schedules of all whose handlers have a rate (`run_limits.rate_of`), held or not.
     """
-    held: dict[tuple[int, int], Postponed] = {}
-    names: dict[tuple[int, int], str] = {}
+    held: dict[QueueKey, PlannedRun] = {}
+    names: dict[QueueKey, str] = {}
     schedules = {each.limit_key: each.limit.schedule for each in limited if each.limit}
     keys = _keys(limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
@@ -194,12 +174,13 @@ def hold_back(
             slot_at = None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
-            held[row] = Postponed(waits=LIMIT.prefix + key[1], slot=slot)
+            waits = LIMIT.prefix + key[1]
+            held[row] = each._replace(waits=waits, delay=None, slot=slot, schedule=names.get(row))
             full.add(key)
         elif each.is_trial:  # these are spread over the rate by their breaker
             places.give(each)
         elif (delay := _delay(key, rate, slot_at, heads, now)) is not None:
-            held[row] = Postponed(delay, slot=delay)
+            held[row] = each._replace(waits=None, delay=delay, slot=delay, schedule=names.get(row))
         else:
             places.give(each)
     if places.given:
@@ -208,7 +189,7 @@ def hold_back(
         _set_queues(connection, dict.fromkeys(full, True))
     columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
     connection.execute(_SET_HEADS, [list(column) for column in columns])
-    return LimitVerdict(held, names)
+    return held, names
 
 
 def _keys(limited: Sequence[PlannedRun]) -> list[list[str]]:

@@ -18,9 +18,8 @@ from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batches, failed_attempts
-from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueueKey
 from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.runs.failed_attempts import QueueKey
 from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import batch_figures, counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -83,7 +82,7 @@ class LostClaim(NamedTuple):
     @property
     def rows(self) -> list[QueueKey]:
         """The rows of the queue, in the order in which they were to be started."""
-        return [QueueKey(*row) for row in zip(self.events, self.places, strict=True)]
+        return [*zip(self.events, self.places, strict=True)]
 
 
 class _Row(NamedTuple):
@@ -95,7 +94,7 @@ class _Row(NamedTuple):
 
     @property
     def key(self) -> QueueKey:
-        return QueueKey(self.event, self.n)
+        return self.event, self.n
 
 
 class _Left:
@@ -231,7 +230,7 @@ def settle_claim(
     held = [row for row in claim.rows if row in {each.key for each in left} - {each.key for each in locked}]
     if held:
         log.warning(
-            "runs whose lease is over are kept by a transaction: events %s", [row.event for row in held]
+            "runs whose lease is over are kept by a transaction: events %s", [event for event, _ in held]
         )
         events, places = zip(*held, strict=True)
         connection.execute(_KEEP, [list(events), list(places), LEASE, claim.token])
@@ -248,8 +247,8 @@ def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, h
     recovered: Counter[Tally] = Counter()
     buried = 0
     if claim.handler is not None and rest:
-        waits = batches.words(batches.halves([row.event for row in rest]))
-        _give_back(connection, rest, {row: waits[row.event] for row in rest})
+        waits = batches.words(batches.halves([event for event, _ in rest]))
+        _give_back(connection, rest, {row: waits[row[0]] for row in rest})
         batch_figures.count_halving(connection, claim.handler, BATCH_LOST)
         recovered.update(
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
@@ -294,7 +293,7 @@ def settle(
     It is not charged, and due at once unless it was `cut_off`. `connection` is idle. Raises
     `psycopg.errors.LockNotAvailable` where a transaction of the attempt goes on.
     """
-    key = QueueKey(run.event.id, run.n)
+    key = (run.event.id, run.n)
     ending = AttemptResult(RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_alone else None)
     number = 0
     with connection.transaction():

@@ -128,7 +128,7 @@ def charges_all_that_were_under_way():
     def settle(connection, claim, left, how):
         rows = [row for row in claim.rows if row in left.sources]
         for part, is_alone in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
-            events, places = [row.event for row in part], [row.n for row in part]
+            events, places = [event for event, _ in part], [n for _, n in part]
             those = claim._replace(
                 events=events, places=places, slots=0, is_alone=is_alone, is_started=is_alone
             )
