@@ -61,8 +61,7 @@ def why_parked(parked: str | None, runs: Sequence[Run]) -> str | None:
 
 def event(desk: Desk, number: int, *, as_it_goes_on: bool = False) -> ShownEvent | None:
     """Return everything known of an event, as it may be shown; see `event_details`."""
-    read = event_details.detail_as_it_goes_on if as_it_goes_on else event_details.detail
-    found = read(desk.connection, number, desk.settings.keyring)
+    found = event_details.detail(desk.connection, number, desk.settings.keyring, goes_on=as_it_goes_on)
     if found is None:
         return None
     known = {each.name: getattr(found, each.name) for each in fields(found)}

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import psycopg
 from psycopg.rows import class_row
 
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 
 TURN_INTERVAL = timedelta(seconds=30)
 """How often the sweeps, together, look for trouble."""
@@ -75,8 +75,7 @@ def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | Non
 
 def open_alerts(connection: psycopg.Connection) -> list[Alert]:
     """Return what is wrong now, the longest first."""
-    with connection.cursor(row_factory=class_row(Alert)) as cursor:
-        return cursor.execute(_OPEN).fetchall()
+    return all_as(Alert, connection, _OPEN)
 
 
 def all_alerts(
@@ -84,8 +83,7 @@ def all_alerts(
 ) -> list[Alert]:
     """Return the newest alerts, whether or not they have ended, those with ids below `before`."""
     wanted = {"limit": limit, "before": before, "only_open": only_open}
-    with connection.cursor(row_factory=class_row(Alert)) as cursor:
-        return cursor.execute(_ALL, wanted).fetchall()
+    return all_as(Alert, connection, _ALL, wanted)
 
 
 def raise_alert(connection: psycopg.Connection, kind: str, subject: str, detail: str) -> Alert | None:

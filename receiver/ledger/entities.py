@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.database import functions
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
@@ -93,8 +93,7 @@ class Entities(NamedTuple):
 
 def newest(connection: psycopg.Connection, source: str, entity: str) -> list[NewestDone]:
     """Return what handlers have done of an entity of a source."""
-    with connection.cursor(row_factory=class_row(NewestDone)) as cursor:
-        return cursor.execute(_LIST, [source, entity]).fetchall()
+    return all_as(NewestDone, connection, _LIST, [source, entity])
 
 
 def forget(connection: psycopg.Connection, source: str, entity: str) -> int:

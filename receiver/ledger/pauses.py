@@ -9,12 +9,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.reasons import HANDLER, MATCHES, PAUSES, SOURCE
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.runs import breakers, parking
 
 PATIENCE = timedelta(seconds=2)
@@ -59,8 +58,7 @@ class Pause(ResponseModel):
 
 def paused(connection: psycopg.Connection) -> list[Pause]:
     """Return what is paused."""
-    with connection.cursor(row_factory=class_row(Pause)) as cursor:
-        return cursor.execute(_PAUSED).fetchall()
+    return all_as(Pause, connection, _PAUSED)
 
 
 def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:

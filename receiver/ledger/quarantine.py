@@ -11,12 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 
 from hookonce.receiver.encryption import Keyring, quarantine_context
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance.steady_clock import IS_STEADY
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.source import MAX_QUARANTINE_TIME, Quarantine
 
 HOUR = timedelta(hours=1)
@@ -164,8 +163,7 @@ def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping
 
 def holdings(connection: psycopg.Connection) -> list[Holding]:
     """Return what is in quarantine, by source and reason."""
-    with connection.cursor(row_factory=class_row(Holding)) as cursor:
-        return cursor.execute(_HOLDINGS).fetchall()
+    return all_as(Holding, connection, _HOLDINGS)
 
 
 def _room(bounds: Quarantine, taken: Sequence[int]) -> tuple[int, int]:

@@ -7,10 +7,13 @@ way in or an expression on its way out, the field says so: `Annotated[str, Colum
 A field without any of these is not a column.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+import psycopg
+from psycopg.rows import class_row
 from pydantic import BaseModel, ConfigDict, Field
 
 T = TypeVar("T")
@@ -38,6 +41,19 @@ InEvents = Annotated[T, Column("events")]
 InBodies = Annotated[T, Column("bodies")]
 
 _TYPES = {str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz", timedelta: "interval"}
+
+
+def all_as(
+    shape: type[T],
+    connection: psycopg.Connection,
+    query: str,
+    values: Sequence[object] | Mapping[str, object] = (),
+    *,
+    prepare: bool | None = None,
+) -> list[T]:
+    """Return the rows of a query of ours, each as an object whose fields are its columns."""
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        return cursor.execute(query.encode(), values or None, prepare=prepare).fetchall()
 
 
 def values(shape: type, table: str) -> dict[str, str]:

@@ -272,7 +272,7 @@ def test_content_that_is_shown_is_in_the_audit(planted):
 
 
 READERS = {
-    "event_details": {"detail", "detail_as_it_goes_on"},
+    "event_details": {"detail"},
     "dead_letters": {"deaths_of"},
     "failures": {"latest_of_issue", "just_failed"},
     "rejected": {"rejected_deliveries", "rejected_delivery"},

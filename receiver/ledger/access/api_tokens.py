@@ -16,6 +16,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.rows import all_as
 
 _TOKEN = re.compile(r"hko_[A-Za-z0-9_-]{43}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -98,8 +99,7 @@ def find(connection: psycopg.Connection, digest: bytes) -> Token | None:
 
 def listing(connection: psycopg.Connection) -> list[Token]:
     """Return the tokens, expired ones too, by name."""
-    with connection.cursor(row_factory=class_row(Token)) as cursor:
-        return cursor.execute(_ALL).fetchall()
+    return all_as(Token, connection, _ALL)
 
 
 def revoke(connection: psycopg.Connection, name: str, who: str) -> bool:

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import psycopg
-from psycopg.rows import class_row
 
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 
 
 class Change(ResponseModel):
@@ -77,5 +76,4 @@ def latest(
 ) -> list[Change]:
     """Return the newest changes, those with ids below `before`."""
     values = {**dict.fromkeys(Wanted.__annotations__), **wanted, "limit": limit, "before": before}
-    with connection.cursor(row_factory=class_row(Change)) as cursor:
-        return cursor.execute(_LATEST, values).fetchall()
+    return all_as(Change, connection, _LATEST, values)

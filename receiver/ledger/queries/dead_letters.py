@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
-from psycopg.rows import class_row
 
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_DEATHS = 1000
@@ -51,8 +51,7 @@ class Death:
 
 def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Death]:
     """Return the dead runs of these events, newest first; of one that has none, a row without a handler."""
-    with connection.cursor(row_factory=class_row(Death)) as cursor:
-        return cursor.execute(_DEATHS_OF, {"ids": list(events), "shown": _SHOWN}).fetchall()
+    return all_as(Death, connection, _DEATHS_OF, {"ids": list(events), "shown": _SHOWN})
 
 
 def by_event(deaths: Iterable[Death]) -> dict[int, list[Death]]:

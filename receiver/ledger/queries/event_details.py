@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from pydantic import BeforeValidator, Field, computed_field
 
 from hookonce.receiver.encryption import Keyring
@@ -21,7 +21,7 @@ from hookonce.receiver.ledger.decryption import (
 from hookonce.receiver.ledger.queries.events import COLUMNS, Event
 from hookonce.receiver.ledger.reasons import PARKED_RUN, WAITS_FOR, WaitsFor
 from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_log, shallow
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import Step
 
@@ -109,25 +109,16 @@ FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
 MAX_TRACEBACKS = 50
 """Failed attempts of an event, the newest, whose tracebacks are read."""
 
+# Of each handler, or of all together, where it is read as a whole.
+_AGE = "row_number() OVER (PARTITION BY CASE WHEN %(goes_on)s THEN handler END ORDER BY id DESC) AS age"
 _FAILURES = f"""
 SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
-       CASE WHEN age <= {MAX_TRACEBACKS} THEN traceback END AS traceback
-FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
+       CASE WHEN age <= %(tracebacks)s THEN traceback END AS traceback
+FROM (SELECT *, {_AGE} FROM hookonce.failures WHERE event = %(event)s) AS f ORDER BY id
 """  # noqa: S608  constants
-
-_FAILURES_AS_IT_GOES_ON = """
-SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
-       CASE WHEN age = 1 THEN traceback END AS traceback
-FROM (SELECT *, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age FROM hookonce.failures
-      WHERE event = %s) AS f ORDER BY id
-"""
 
 MAX_LOGS = 200
 """Attempts of an event whose lines are read, the newest."""
-
-_LOGS = """
-SELECT id, handler, cycle, attempt, lines, key_id FROM hookonce.run_logs WHERE event = %s ORDER BY id DESC LIMIT %s
-"""
 
 # The row of a batch's first event is the last one of its before those of the others.
 _LOGS_OF_BATCHES = """
@@ -142,14 +133,15 @@ SELECT t.other, found.* FROM unnest(%s::bigint[], %s::bigint[]) AS t (first, oth
 MAX_LOGS_AS_IT_GOES_ON = 64_000
 """Bytes of the newest logs of an event's handlers after which no other is read."""
 
-_LOGS_AS_IT_GOES_ON = f"""
+_LOGS = f"""
 SELECT id, handler, cycle, attempt, key_id,
-       CASE WHEN age = 1 AND before < {MAX_LOGS_AS_IT_GOES_ON} THEN lines END AS lines
-FROM (SELECT *, sum(bytes) FILTER (WHERE age = 1) OVER (ORDER BY id DESC) - bytes AS before
-      FROM (SELECT *, octet_length(lines) AS bytes, row_number() OVER (PARTITION BY handler ORDER BY id DESC) AS age
-            FROM hookonce.run_logs WHERE event = %s) AS l) AS l
-ORDER BY id DESC LIMIT %s
+       CASE WHEN age <= %(logs)s AND before < %(bytes)s THEN lines END AS lines
+FROM (SELECT *, sum(bytes) FILTER (WHERE age <= %(logs)s) OVER (ORDER BY id DESC) - bytes AS before
+      FROM (SELECT *, octet_length(lines) AS bytes, {_AGE} FROM hookonce.run_logs WHERE event = %(event)s) AS l) AS l
+ORDER BY id DESC LIMIT {MAX_LOGS}
 """  # noqa: S608  constants
+_WHOLE = {"goes_on": False, "tracebacks": MAX_TRACEBACKS, "logs": MAX_LOGS, "bytes": 2**62}
+_GOES_ON = {"goes_on": True, "tracebacks": 1, "logs": 1, "bytes": MAX_LOGS_AS_IT_GOES_ON}
 
 _CONFLICTS_OF = """
 SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM hookonce.conflicts
@@ -159,55 +151,38 @@ WHERE event = %s ORDER BY id
 _REPEATS = "SELECT id FROM hookonce.events WHERE repeat_of = %s ORDER BY id LIMIT 100"
 
 
-def _row_as_of_now(connection: psycopg.Connection, event: int) -> Event | None:
-    """Return an event's row; what else its transaction reads is as of the same moment."""
-    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    with connection.cursor(row_factory=class_row(Event)) as cursor:
-        return cursor.execute(_EVENT, [event]).fetchone()
+def detail(
+    connection: psycopg.Connection, event: int, keyring: Keyring, *, goes_on: bool = False
+) -> Detail | None:
+    """Return everything known of an event as of one moment, opened; None where it is gone.
 
-
-def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
-    """Return everything known of an event as of one moment, opened; None where it is gone."""
-    with connection.transaction():
-        row = _row_as_of_now(connection, event)
+    With `goes_on` only what changes of an open event, to be asked every second: its states, its attempts, and its
+    steps. Of each handler the newest attempt's traceback and lines are read then; body and other events are left out.
+    """
+    asked = {"event": event, **(_GOES_ON if goes_on else _WHOLE)}
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        row = next(iter(all_as(Event, connection, _EVENT, [event])), None)
         if row is None:
             return None
-        with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
-            body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
-        with connection.cursor(row_factory=dict_row) as cursor:
-            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
-            failures = cursor.execute(_FAILURES, [event]).fetchall()
-            others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+        runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
+        failures = [decrypt_failure(keyring, event, each) for each in cursor.execute(_FAILURES, asked)]
+        written = cursor.execute(_LOGS, asked).fetchall()
+        logs = _logs(cursor, keyring, event, written)
         done = steps.of_event(connection, event, keyring)
-        with connection.cursor(row_factory=dict_row) as cursor:
-            logs = _logs(cursor, keyring, event, cursor.execute(_LOGS, [event, MAX_LOGS]).fetchall())
+        if goes_on:
+            unread = {
+                (each["handler"], each["cycle"], each["attempt"]) for each in written if each["lines"] is None
+            }
+            return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
+        body = next(iter(all_as(StoredBody, connection, _BODY, [event, row.received_at])), None)
+        others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
         (why_no_body,) = connection.execute(_WHY_NO_BODY, [event]).fetchone() or ("",)
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
-    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
     return Detail(
         row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, why_no_body
     )
-
-
-def detail_as_it_goes_on(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
-    """Return what changes of an open event, to be asked every second: its states, its attempts, and its steps.
-
-    Of each handler only the newest attempt's traceback and lines are read; the body and other events are left out.
-    """
-    with connection.transaction():
-        row = _row_as_of_now(connection, event)
-        if row is None:
-            return None
-        with connection.cursor(row_factory=dict_row) as cursor:
-            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
-            failures = cursor.execute(_FAILURES_AS_IT_GOES_ON.encode(), [event]).fetchall()
-            written = cursor.execute(_LOGS_AS_IT_GOES_ON.encode(), [event, MAX_LOGS]).fetchall()
-            logs = _logs(cursor, keyring, event, written)
-        done = steps.of_event(connection, event, keyring)
-    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    unread = {(row["handler"], row["cycle"], row["attempt"]) for row in written if row["lines"] is None}
-    return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
 
 
 def _logs(

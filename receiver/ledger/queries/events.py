@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
 from hookonce.receiver.ledger import reasons
@@ -21,7 +20,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Order, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.reasons import PARKED
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import EventStatus
 
 PAGE_SIZE = 10_000
@@ -156,5 +155,4 @@ def _look(  # noqa: PLR0913, PLR0917  the order and the budget by those who have
 
 def _find(connection: psycopg.Connection, query: str, wanted: Filter, ids: range, limit: int) -> list[Event]:
     page = wanted.parameters | {"low": ids.start, "top": ids.stop, "limit": limit}
-    with connection.cursor(row_factory=class_row(Event)) as cursor:
-        return cursor.execute(query.encode(), page, prepare=False).fetchall()
+    return all_as(Event, connection, query, page, prepare=False)

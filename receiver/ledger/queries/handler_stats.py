@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
-from psycopg.rows import class_row
 
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import OPEN_RUNS, RunStatus, one_of
 
 RUNS_LOOKED_AT = 20_000
@@ -70,5 +70,4 @@ FROM recent GROUP BY handler ORDER BY handler
 
 def handlers(connection: psycopg.Connection) -> list[HandlerStats]:
     """Sum up the newest `RUNS_LOOKED_AT` runs by handler."""
-    with connection.cursor(row_factory=class_row(HandlerStats)) as cursor:
-        return cursor.execute(_HANDLERS, {"most": RUNS_LOOKED_AT}).fetchall()
+    return all_as(HandlerStats, connection, _HANDLERS, {"most": RUNS_LOOKED_AT})

@@ -10,13 +10,11 @@ Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 from psycopg.types.json import Json
 from pydantic import TypeAdapter
 
@@ -25,6 +23,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.events import ReplayResult, Reread
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
 
 DRIVER_GONE = timedelta(seconds=10)
@@ -172,7 +171,7 @@ def start(  # noqa: PLR0913  all but four by keyword
         matched, until, after = extent or (0, 0, 0)
         document = _FILTER.dump_python(wanted, mode="json", exclude_none=True)
         values = (who, Json(document), rate, driver, matched, until, after, not matched)
-        (bulk,) = _rows(connection, _START, values)
+        (bulk,) = all_as(Bulk, connection, _START, values)
         detail = {"filter": document, "matched": matched, "rate": rate}
         audit_log.note(connection, who, "bulk replay", f"bulk replay {bulk.id}", detail)
         return bulk
@@ -180,12 +179,12 @@ def start(  # noqa: PLR0913  all but four by keyword
 
 def get(connection: psycopg.Connection, number: int) -> Bulk | None:
     """Return a bulk replay, or None."""
-    return next(iter(_rows(connection, _GET, [number])), None)
+    return next(iter(all_as(Bulk, connection, _GET, [number])), None)
 
 
 def listing(connection: psycopg.Connection, limit: int = 50, before: int | None = None) -> list[Bulk]:
     """Return bulk replays, newest first, those with ids below `before`."""
-    return _rows(connection, _LISTING, {"limit": limit, "before": before})
+    return all_as(Bulk, connection, _LISTING, {"limit": limit, "before": before})
 
 
 def stop(connection: psycopg.Connection, number: int, who: str) -> None:
@@ -232,7 +231,7 @@ def step(  # noqa: PLR0913  the last by keyword
         if whole := [outcome.id for outcome in outcomes if outcome.is_whole]:
             connection.execute(_KEEP, [number, last, whole])
         moved = {"replayed": len(whole), "left_alone": len(outcomes) - len(whole)}
-        (after,) = _rows(connection, _MOVE, {"id": number, "last": last, "driver": driver, **moved})
+        (after,) = all_as(Bulk, connection, _MOVE, {"id": number, "last": last, "driver": driver, **moved})
         if after.ended_at is not None:
             result = {"replayed": after.replayed, "left_alone": after.left_alone}
             audit_log.note(connection, bulk.who, "end", f"bulk replay {number}", result)
@@ -280,10 +279,3 @@ def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int
         if time.monotonic() > deadline:
             break
     return found, last
-
-
-def _rows(
-    connection: psycopg.Connection, query: str, values: Sequence[object] | Mapping[str, object]
-) -> list[Bulk]:
-    with connection.cursor(row_factory=class_row(Bulk)) as cursor:
-        return cursor.execute(query.encode(), values).fetchall()

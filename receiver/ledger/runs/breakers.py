@@ -12,11 +12,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
 from hookonce.receiver.ledger.reasons import IS_NOT_PAUSED
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import Waits
 
 FIRST_TRY = timedelta(seconds=30)
@@ -195,5 +194,4 @@ def _one_to_try(connection: psycopg.Connection, handler: str, tries: int) -> tup
 
 def breakers(connection: psycopg.Connection) -> list[Breaker]:
     """Return the handlers whose last attempt failed, of those that have a breaker."""
-    with connection.cursor(row_factory=class_row(Breaker)) as cursor:
-        return cursor.execute(_ALL).fetchall()
+    return all_as(Breaker, connection, _ALL)

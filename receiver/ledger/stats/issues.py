@@ -14,12 +14,11 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
 
@@ -209,8 +208,7 @@ def get(connection: psycopg.Connection, issue: str) -> IssueRow | None:
 
 def occurrences(connection: psycopg.Connection, issue: str, limit: int) -> list[Occurrence]:
     """Return the newest failures of an issue."""
-    with connection.cursor(row_factory=class_row(Occurrence)) as cursor:
-        return cursor.execute(_OCCURRENCES, [issue, limit]).fetchall()
+    return all_as(Occurrence, connection, _OCCURRENCES, [issue, limit])
 
 
 def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
@@ -253,5 +251,4 @@ def forget(connection: psycopg.Connection) -> None:
 
 def _rows(connection: psycopg.Connection, **wanted: object) -> list[IssueRow]:
     values = {"id": None, "state": None, "handler": None, "limit": 1, "most": MAX_COUNTED + 1, **wanted}
-    with connection.cursor(row_factory=class_row(IssueRow)) as cursor:
-        return cursor.execute(_ROWS.encode(), values).fetchall()
+    return all_as(IssueRow, connection, _ROWS, values)

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import Waits
 
 REPORT_INTERVAL = timedelta(seconds=5)
@@ -114,8 +113,7 @@ def forget(connection: psycopg.Connection, worker: uuid.UUID) -> None:
 
 def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
     """Return the workers that run many at once."""
-    with connection.cursor(row_factory=class_row(WorkerSlots)) as cursor:
-        return cursor.execute(_WORKERS, [GONE_AFTER]).fetchall()
+    return all_as(WorkerSlots, connection, _WORKERS, [GONE_AFTER])
 
 
 def age(connection: psycopg.Connection, worker: WorkerSlots) -> timedelta:

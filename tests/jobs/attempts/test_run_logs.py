@@ -40,8 +40,7 @@ def shared_logs(inbox, event):
     """The lines of an event's batches, as its page has them at its end and as it goes on, each with the first event."""
     keyring = inbox.settings.keyring
     ways = [
-        look(inbox.connection, event, keyring)
-        for look in (event_details.detail, event_details.detail_as_it_goes_on)
+        event_details.detail(inbox.connection, event, keyring, goes_on=goes_on) for goes_on in (False, True)
     ]
     whole, going_on = (
         [(each.batch, [line.text for line in each.lines]) for each in way.logs] for way in ways
