@@ -222,14 +222,18 @@ def _of(kind: Kind, rows: LiteralString, query: LiteralString) -> sql.Composed:
             f"coalesce({text}, convert_to(t.{kind.clear}::text, 'UTF8'))",
             f"{write}, {kind.clear} = NULL",
         )
-    texts: dict[str, LiteralString] = {
-        "rows": rows,
-        "text": text,
-        "write": write,
-        **{name: getattr(kind, name) for name in ("id", "id_type", "part", "key", "bound_to", "join")},
-    }
-    table = sql.SQL("hookonce.{}").format(sql.Identifier(kind.name))
-    return sql.SQL(query).format(table=table, **{name: sql.SQL(each) for name, each in texts.items()})
+    return sql.SQL(query).format(
+        table=sql.SQL("hookonce.{}").format(sql.Identifier(kind.name)),
+        rows=sql.SQL(rows),
+        id=sql.SQL(kind.id),
+        id_type=sql.SQL(kind.id_type),
+        part=sql.SQL(kind.part),
+        text=sql.SQL(text),
+        key=sql.SQL(kind.key),
+        bound_to=sql.SQL(kind.bound_to),
+        join=sql.SQL(kind.join),
+        write=sql.SQL(write),
+    )
 
 
 def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:
