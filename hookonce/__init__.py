@@ -1,4 +1,4 @@
-"""What a module of handlers imports.
+"""The names that a module of handlers imports.
 
 from hookonce import GiveUp, RetryLater, on
 

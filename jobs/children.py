@@ -1,4 +1,4 @@
-"""What a supervisor of workers forks off itself: a worker, and a sweep.
+"""The children that a supervisor of workers forks: a worker, and a sweep.
 
 Importing what hookonce is made of takes most of a second; a process that is forked has it at once, and shares its
 memory. The supervisor imports nothing of the user's, whose modules may start threads or open connections, which no

@@ -1,4 +1,4 @@
-"""What an RQ job does, whose name is in Redis; and what a worker is made of: its configuration and its handlers."""
+"""The functions of RQ's jobs, whose names are in Redis; and a worker's parts: its configuration and its handlers."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a handler's signature asks for: the transaction itself, or an ORM session in it; awaited, if it is `async def`.
+"""The signature of a handler: it asks for the transaction itself, or an ORM session in it; awaited if `async def`.
 
 Annotations are told apart by the names of their classes, so that nobody who does without the ORM imports it.
 """

@@ -132,7 +132,7 @@ class Handler:
 
     @property
     def limits(self) -> tuple[object, ...]:
-        """What a run is held to."""
+        """The limits that a run is held to."""
         return (
             self.attempts,
             self.backoff,
@@ -150,7 +150,7 @@ class Handler:
 
     @property
     def declaration(self) -> str | None:
-        """What others may know of it beside its row, as JSON; None where there is nothing."""
+        """The declaration that others read beside the handler's row, as JSON; None where there is nothing."""
         limit = self.limit or RunLimit()
         limits = HandlerLimits(
             rate=str(limit.rate) if limit.rate else None,

@@ -18,7 +18,7 @@ UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
 
 
 class Room(Protocol):
-    """What a worker can lease."""
+    """The runs that a worker can lease."""
 
     @property
     def slots(self) -> int:

@@ -86,7 +86,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What is to be called next; `is_theirs`: the user's, which may be awaited."""
+    """The next call; `is_theirs`: of the user's function, which may be awaited."""
 
     function: Callable[[], Any]
     is_theirs: bool = False

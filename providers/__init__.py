@@ -1,4 +1,4 @@
-"""What a sender says and what we make of it: the contract between the receiver and a provider.
+"""Deliveries, and the events made of them: the contract between the receiver and a provider.
 
 A provider is one module in this folder (or anywhere else, see `providers.kit.registry`) with
 
@@ -132,7 +132,7 @@ def unreadable(  # noqa: PLR0913  all but two by keyword
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to answer where the sender wants something other than hookonce's own JSON.
+    """An answer for a sender that wants something other than hookonce's own JSON.
 
     `secret`: the sender hands it out with this probe and signs with it from now on. Only the operator may see
     it, and only one is kept unasked: whoever can reach the URL can send such a probe.

@@ -56,7 +56,7 @@ class AdobeSign:
 
     @property
     def sender(self) -> kit.Sender:
-        """What is declared, with an answer that names the client."""
+        """Return the declared sender, with an answer that names the client."""
         return kit.Sender(
             scheme=_path,
             id_is_signed=False,

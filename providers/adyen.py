@@ -104,7 +104,7 @@ def parts(delivery: Delivery) -> list[Delivery]:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Adyen would send: items of payments signed one by one, or any other body as a whole."""
+    """Return the delivery that Adyen would send: items of payments signed one by one, or any other body as a whole."""
     data = json.loads(body) if b"notificationItems" in body else {}
     for item in kit.json_paths.every(data, _STEPS):
         item["additionalData"] = {"hmacSignature": scheme.signature(_message(item), secret)}

@@ -24,7 +24,7 @@ _KINDS: Final = ("notificationType", "eventType", "detail-type", "Event", "NewSt
 
 
 def _kind(view: kit.EventView) -> object:
-    """What the message says that it is, if it is one of Amazon's own services': the text is signed."""
+    """Return the kind that the message names, if it is one of Amazon's own services': the text is signed."""
     try:
         said = kit.parse_json(str(kit.field("$.Message").get(view)))
     except Rejected:

@@ -69,7 +69,7 @@ def check_secret(secret: str) -> None:
 def _deliver(
     environment: str, body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]
 ) -> Delivery:
-    """What Apple would send of the claims `body`. Raises: ValueError unless a key and its chain follow the bundle."""
+    """Return a delivery of the claims `body`. Raises: ValueError unless a key and its chain follow the bundle."""
     owner = kit.owner_of(secret, "bundle_id")
     given = kit.json_or_empty(body)
     claims: dict[str, Any] = {"notificationType": "TEST", "notificationUUID": kit.made_id(body)}

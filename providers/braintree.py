@@ -55,7 +55,7 @@ events = kit.one_event(
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
-    """What Braintree would send with `body` as the notification, or with the payload of the form `body`."""
+    """Return a delivery with `body` as the notification, or with the payload of the form `body`."""
     _check_secret(secret)
     sent = kit.form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
     payload = sent.get("bt_payload") or encodebytes(body).decode()

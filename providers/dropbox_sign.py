@@ -73,7 +73,7 @@ def _signed(delivery: Delivery) -> bytes:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Dropbox Sign would send: `body`, a form or its JSON, with a signature in it."""
+    """Return the delivery that Dropbox Sign would send: `body`, a form or its JSON, with a signature in it."""
     data = _read(Delivery("POST", "", {}, body))
     given = data.get("event", {}) if isinstance(data, dict) else None
     if not isinstance(given, dict):

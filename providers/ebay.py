@@ -66,7 +66,7 @@ def check_secret(secret: str) -> None:
 
 
 def sign(body: bytes, secret: str, now: datetime, **_: Unpack[kit.SignOptions]) -> dict[str, str]:  # noqa: ARG001
-    """What eBay would send. Raises: ValueError unless `secret` is a private key, `PEM` or `kid:PEM`."""
+    """Return the headers. Raises: ValueError unless `secret` is a private key, `PEM` or `kid:PEM`."""
     owner = kit.owner_of(secret, "kid")
     signature = b64encode(kit.public_keys.signature_of(owner.key, _ECDSA, body)).decode()
     said = {"alg": "ecdsa", "kid": owner.name, "signature": signature, "digest": "SHA1"}

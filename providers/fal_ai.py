@@ -61,7 +61,7 @@ def check_secret(secret: str) -> None:
 
 
 def sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
-    """What fal would send. Raises: ValueError unless `secret` is `user_id:PEM` with a private key."""
+    """Return the headers. Raises: ValueError unless `secret` is `user_id:PEM` with a private key."""
     owner = kit.owner_of(secret, "user_id")
     values = [options.get("event_id") or kit.made_id(body), owner.name, _TIME.write(now)]
     raw = kit.public_keys.signature_of(

@@ -21,7 +21,7 @@ _form = kit.json_in_form("payload")
 
 
 def sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
-    """What GitHub would send; of a type like `issues.opened` the header has the first word."""
+    """Return the delivery that GitHub would send; of a type like `issues.opened` the header has the first word."""
     return _sign(body, secret, now, **(options | {"type": (options.get("type") or "ping").partition(".")[0]}))
 
 

@@ -32,7 +32,7 @@ events = kit.one_event(
 
 
 def sign(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> dict[str, str]:
-    """What Google would send. Raises: ValueError for a blank secret."""
+    """Return the delivery that Google would send. Raises: ValueError for a blank secret."""
     return {
         **scheme.sign(body, secret, now),
         "x-goog-channel-id": options.get("event_id") or kit.made_id(body),

@@ -53,7 +53,7 @@ class HubSpot:
 
     @property
     def sender(self) -> kit.Sender:
-        """What is declared; only v3 has a time."""
+        """Return the declared sender; only v3 has a time."""
         return kit.Sender(
             id_is_signed=True,
             body_is_unsigned=False,
@@ -92,7 +92,7 @@ class HubSpot:
     def sign(
         self, body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]
     ) -> dict[str, str]:
-        """What HubSpot would send. Raises: ValueError for a blank secret."""
+        """Return the delivery that HubSpot would send. Raises: ValueError for a blank secret."""
         sign: kit.Sign = scheme.sign if "v3" in self.versions else self._hash
         return kit.signer(sign)(body, secret, now, **options)
 

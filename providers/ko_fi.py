@@ -46,7 +46,7 @@ def check_secret(secret: str) -> None:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
-    """What Ko-fi would send with `body`, JSON or the form it is in. Raises: ValueError for a blank token."""
+    """Return a delivery with `body`, JSON or the form it is in. Raises: ValueError for a blank token."""
     check_secret(secret)
     sent = kit.form_body(Delivery("POST", "", {}, body)) if body.startswith(b"data=") else {}
     said: Any = kit.json_or_empty(sent["data"].encode() if sent else body)

@@ -44,7 +44,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Lever would send with `body`, signed as of `now`."""
+    """Return the delivery that Lever would send with `body`, signed as of `now`."""
     said = kit.json_or_empty(body)
     data = dict(said) if isinstance(said, dict) else {}
     token, at = data.get("token"), data.get("triggeredAt")

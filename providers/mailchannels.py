@@ -66,7 +66,7 @@ def check_secret(secret: str) -> None:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What MailChannels would send. Raises: ValueError unless `secret` is `handle:PEM` with a private key."""
+    """Return a delivery. Raises: ValueError unless `secret` is `handle:PEM` with a private key."""
     owner = kit.owner_of(secret, _HANDLE)
     data = kit.json_or_empty(body)
     found = [each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict)]

@@ -60,7 +60,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Mailgun would send: `body`, if it is a JSON object, with a signature in it."""
+    """Return the delivery that Mailgun would send: `body`, if it is a JSON object, with a signature in it."""
     data = json.loads(body) if body.lstrip()[:1] == b"{" else {}
     token = {"token": kit.made_id(body)}
     return kit.as_json({**data, "signature": token | scheme.sign(b"", secret, now, headers=token)}, **options)

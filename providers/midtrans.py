@@ -76,7 +76,7 @@ def check_secret(secret: str) -> None:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
-    """What Midtrans would send with `body`. Raises: ValueError for a blank key."""
+    """Return the delivery that Midtrans would send with `body`. Raises: ValueError for a blank key."""
     said = kit.json_or_empty(body)
     data = dict(said) if isinstance(said, dict) else {}
     if not all(

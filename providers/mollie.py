@@ -34,7 +34,7 @@ _KINDS: Final = {
 
 
 def _kind(view: kit.EventView) -> object:
-    """What the id is of, by its prefix."""
+    """Return the kind of object that an id is of, by its prefix."""
     number = str(kit.field("$.id").get(view))
     return _KINDS.get(number.partition("_")[0], "unknown")
 

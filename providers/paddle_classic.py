@@ -44,7 +44,7 @@ def check_secret(secret: str) -> None:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:  # noqa: ARG001
-    """What Paddle would send with the fields of the form `body`. Raises: ValueError unless it is a private key."""
+    """Return a delivery with the fields of the form `body`. Raises: ValueError unless `secret` is a private key."""
     fields = _fields(Delivery("POST", "", {}, body))
     signature = kit.public_keys.signature_of(secret, "rsa-sha1", _serialized(fields))
     return kit.as_form({**fields, _SIGNATURE: b64encode(signature).decode()}, **options)

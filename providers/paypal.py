@@ -72,7 +72,7 @@ def check_secret(secret: str) -> None:
 
 
 def sign(body: bytes, secret: str, now: datetime, **_: Unpack[kit.SignOptions]) -> dict[str, str]:
-    """What PayPal would send. Raises: ValueError unless `secret` is `webhook_id:PEM` with a private key."""
+    """Return the headers. Raises: ValueError unless `secret` is `webhook_id:PEM` with a private key."""
     owner = kit.owner_of(secret, *_SECRET)
     written = _TIME.write(now)
     number = kit.made_id(body)

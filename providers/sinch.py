@@ -27,7 +27,7 @@ _report = "$.message_delivery_report"
 
 
 def _part(view: kit.EventView) -> object:
-    """What the callback holds besides its envelope, which is texts: `message`, `message_delivery_report`."""
+    """Return the name of the callback's one object: `message`, `message_delivery_report`; its envelope is texts."""
     held = view.data.items() if isinstance(view.data, dict) else ()
     return next((name for name, value in held if isinstance(value, dict)), None)
 

@@ -60,7 +60,7 @@ def _call_that_got_a_status(view: kit.EventView) -> object:
 
 
 def _happened(view: kit.EventView) -> object:
-    """What happened, in the word that one subscribes to: `participant-join`, `stream-started`."""
+    """Return what happened, in the word that one subscribes to: `participant-join`, `stream-started`."""
     name = next((name for name in _names(view) if name.endswith("Event") and name != "Event"), None)
     return view.data[name] if name else None
 
@@ -120,7 +120,7 @@ def _signed(delivery: Delivery) -> bytes:
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignOptions]) -> Delivery:
-    """What Twilio would send: a form, or JSON with its hash in the URL."""
+    """Return the delivery that Twilio would send: a form, or JSON with its hash in the URL."""
     kind = kit.FORM
     params = body
     url = options.get("url", "")

@@ -20,7 +20,7 @@ sign = kit.signature_in_body.sign
 
 
 def _read(delivery: Delivery) -> dict[str, Any]:
-    """What the token says, its inner texts read. Raises: Rejected(bad_body)."""
+    """Return the claims of the token, its inner texts read. Raises: Rejected(bad_body)."""
     said = scheme.token(delivery).claims.get("data")
     data = kit.parse_json(said) if isinstance(said, str) else said
     if not isinstance(data, dict):

@@ -23,7 +23,7 @@ AssociatedData = tuple[str | bytes, ...]
 
 
 class CannotDecrypt(Exception):  # noqa: N818  a state of what is stored
-    """What is stored is sealed and can't be opened here; says which key id it needs, never a key."""
+    """Sealed content that can't be opened here; the text has the id of the key that it needs, never a key."""
 
 
 class KeyMissing(CannotDecrypt):

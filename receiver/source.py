@@ -113,7 +113,7 @@ class Source:
 
     @property
     def secret_places(self) -> str:
-        """What to set for it to have a secret: variables or files, by name."""
+        """The variables or files to set for it to have a secret, by name."""
         named = [reference.partition(":")[2].removesuffix("?") for reference in self.references]
         return " or ".join(named) or f"HOOKONCE_SECRET__{self.name.upper()}"
 

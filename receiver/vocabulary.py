@@ -1,4 +1,4 @@
-"""What the words mean that operators see: terms, statuses, reasons of a rejection, exit codes, environment variables.
+"""The vocabulary that operators see: terms, statuses, reasons of a rejection, exit codes, environment variables.
 
 The reference pages are written from it, and whoever shows one of these words may show its meaning. The order is
 that of an event's life, or of a delivery's checks.
@@ -82,11 +82,11 @@ RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
     RunStatus.DEAD: "attempts used up, the handler raised `GiveUp`, or it committed by itself",
     RunStatus.DISCARDED: "a person discarded it, or erased the event; a replay runs it after all",
 }
-"""Of one handler on one event."""
+"""The status of a run, of one handler on one event."""
 
 
 class Refusal(NamedTuple):
-    """What a refusal means, and what the operator does about it."""
+    """The meaning of a refusal, and what the operator does about it."""
 
     means: str
     do: str

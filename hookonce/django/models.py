@@ -97,7 +97,7 @@ class Failure(_ReadOnly):
 
 
 class EventState(_ReadOnly):
-    """What became of an event: its status, by a view that is asked for the events of a page only."""
+    """The status of an event, by a view that is asked for the events of a page only."""
 
     id = models.BigIntegerField(primary_key=True)
     status = models.TextField()
@@ -121,7 +121,7 @@ class OpenRun(_ReadOnly):
 
 
 class Outcome(_ReadOnly):
-    """What became of a run, in each of its cycles."""
+    """The outcome of a run, in each of its cycles."""
 
     event = models.BigIntegerField(primary_key=True)
     status = models.TextField()

@@ -26,7 +26,7 @@ class Crashed(BaseException):
 
 @dataclass
 class Crash:
-    """Where to die: the name of a failpoint, reached for the n-th time."""
+    """A place to die: the name of a failpoint, reached for the n-th time."""
 
     at: str
     nth: int = 1

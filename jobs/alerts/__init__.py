@@ -1,4 +1,4 @@
-"""What is wrong, found by the sweep, and told.
+"""Alerts: problems that the sweep finds, and that are told.
 
 - `conditions`: what raises an alert
 - `missing_deliveries`: a source that is silent against its habit

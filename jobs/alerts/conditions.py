@@ -1,4 +1,4 @@
-"""What is wrong by the ledger's own figures, in words that say what was expected and what to do."""
+"""Conditions of alerts, by the ledger's own figures, in words that say what was expected and what to do."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ MIN_EXPECTED = 20
 
 @dataclass(frozen=True, slots=True)
 class MissingDeliveries:
-    """What a silence left out: at least `due` deliveries, by the same hours of the last `weeks` weeks."""
+    """Deliveries that a silence left out: at least `due`, by the same hours of the last `weeks` weeks."""
 
     due: int
     weeks: int

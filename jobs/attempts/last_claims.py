@@ -17,7 +17,7 @@ from hookonce.jobs.attempts.heartbeat import OwnClaims
 
 
 class Lost(NamedTuple):
-    """What a worker held when it ended: the tokens of its claims."""
+    """The claims that a worker held when it ended, by their tokens."""
 
     how: str
     tokens: Sequence[uuid.UUID]

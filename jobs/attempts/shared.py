@@ -1,4 +1,4 @@
-"""What the attempts of one process share, whichever thread makes them."""
+"""The objects that all attempts of one process share, whichever thread makes them."""
 
 import threading
 from collections import Counter

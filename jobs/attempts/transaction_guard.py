@@ -45,7 +45,7 @@ BLOCK_ISOLATION = "the isolation of event.tx() can't be set; tx='none' gives REA
 
 
 class Texts(NamedTuple):
-    """What is said to a handler of what it may not do with its transaction."""
+    """The refusals of what a handler may not do with its transaction, in words."""
 
     refused: str = REFUSED
     rolled_back: str = ROLLED_BACK

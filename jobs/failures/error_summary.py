@@ -1,4 +1,4 @@
-"""What is kept of an error that a handler raised: its type, what it says, and the line of the user's code.
+"""The summary of an error that a handler raised: its type, its text, and the line of the user's code.
 
 What a database says may quote values: SQLAlchemy the parameters of a statement, PostgreSQL a row's in its DETAIL.
 Neither is kept in the clear.

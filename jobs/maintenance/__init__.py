@@ -1,4 +1,4 @@
-"""What goes on beside the workers, in one process or many.
+"""The sweep: upkeep beside the workers, in one process or many.
 
 - `sweep`: finds what was forgotten and notifies workers of it
 - `tasks`: what the sweep does besides

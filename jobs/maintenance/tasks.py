@@ -1,4 +1,4 @@
-"""What a sweep does besides notifying: each chore a little at a time, and no failure of one keeps the others waiting.
+"""The tasks of a sweep besides notifying: each a little at a time, and no failure of one keeps others waiting.
 
 A new chore is one more line in `MaintenanceTasks.__init__`: what to say when it fails, and a function of the
 connection that is safe in many processes at once and takes a fraction of a second.

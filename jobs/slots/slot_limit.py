@@ -45,7 +45,7 @@ USUAL = Timeouts()
 
 
 class Step(Enum):
-    """What has just become necessary."""
+    """The measure that has just become necessary."""
 
     NONE = auto()
     CANCEL = auto()

@@ -1,4 +1,4 @@
-"""What may have been under way when a process died, run by children of the supervisor with nothing beside it.
+"""Suspects: runs that were under way when a process died, run alone by children of the supervisor.
 
 Any run that was under way when a process died may have killed it: none of them is charged, and each becomes a suspect
 (`receiver.ledger.runs.takeover`). A child of one slot runs them one after the other, and dies of the one that kills;

@@ -1,4 +1,4 @@
-"""What a provider's module declares, typed: a wrong name fails at import and in mypy, a lacking answer too.
+"""The declaration of a provider's module, typed: a wrong name fails at import and in mypy, a lacking answer too.
 
     sender = Sender(
         scheme=Hmac(header="acme-signature"),
@@ -213,7 +213,7 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """What `configure(options)` returns: all that a module without options has at its top level."""
+    """The result of `configure(options)`: all that a module without options has at its top level."""
 
     events: Events
     sender: Sender

@@ -1,4 +1,4 @@
-"""Whose provider and secrets a command signs or verifies with: a source's, or a provider's and secrets by reference."""
+"""Provider and secrets that a command signs or verifies with: a source's, or a provider's and references."""
 
 import os
 from collections.abc import Sequence

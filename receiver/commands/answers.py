@@ -1,4 +1,4 @@
-"""What a client is told of what became of its command."""
+"""The answers that tell a client what became of its command."""
 
 import json
 from dataclasses import replace

@@ -32,7 +32,7 @@ class _Seen:
 
 
 class Conduct:
-    """What the clients of one process have done lately."""
+    """The conduct of the clients of one process lately."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What became of commands: one look for all who wait in a process, on one connection.
+"""Outcomes of commands: one look for all who wait in a process, on one connection.
 
 A request that waits is an entry in a table and holds nothing else. As long as anybody waits, one thread looks, and soon
 again: every millisecond or two for who has just come, less often for who has waited long.

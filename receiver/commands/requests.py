@@ -44,14 +44,14 @@ class Refused(Exception):  # noqa: N818  an answer
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a client asks for: the event it is, under the digest of its scoped key; `whose` key that is."""
+    """A request of a client: the event it is, under the digest of its scoped key; `whose` key that is."""
 
     whose: tuple[str, ...]
     event: NewEvent
 
     @property
     def digest(self) -> str:
-        """What the command is called in its URL; not to be guessed without its key."""
+        """The name of the command in its URL; not to be guessed without its key."""
         return self.event.event_id
 
 

@@ -131,7 +131,7 @@ class Settings(Receiver, Admin):
 
     @property
     def window_url(self) -> str:
-        """Where window, limits and sign-in counts are: with RQ's queue, unless they have a Redis of their own."""
+        """The address of window, limits and sign-in counts: with RQ's queue, unless they have a Redis of their own."""
         return self.window_redis_url or self.redis_url
 
     def horizons(self) -> dict[str, timedelta]:

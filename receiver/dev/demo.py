@@ -1,4 +1,4 @@
-"""What `hookonce demo` sends and what must become of it.
+"""The samples that `hookonce demo` sends, and what must become of each.
 
 Every delivery goes over HTTP, signed as its sender would; the handlers (`jobs/demo_handlers.py`) write a row
 each time their work counts. The proof is in the tables afterwards.
@@ -35,7 +35,7 @@ GROUP BY e.id, e.event_id, e.status, e.source
 
 @dataclass(frozen=True)
 class ExpectedOutcome:
-    """What became of an event: its status (`-` if it was not stored), attempts, and how often its effect is there."""
+    """The outcome of an event: its status (`-` if it was not stored), attempts, and how often its effect is there."""
 
     status: str
     attempts: int = 0
@@ -103,7 +103,7 @@ SAMPLES = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a sample was answered and what became of its event."""
+    """The answer to a sample, and what became of its event."""
 
     sample: Sample
     answer: str

@@ -1,4 +1,4 @@
-"""What changes in a project's files, told within a fraction of a second (watchfiles, by inotify and its kin).
+"""Changes of a project's files, told within a fraction of a second (watchfiles, by inotify and its kin).
 
 Only folders that may hold code are watched, one by one: environments, packages of JavaScript and whatever begins with
 a dot, PostgreSQL's data under `.hookonce` among them, change all day long and would cost inotify's limits besides.

@@ -1,4 +1,4 @@
-"""What a person sees of the children's logs: a line per delivery, run, batch and ignored event, and what went wrong.
+"""Lines for a person of the children's logs: one per delivery, run, batch and ignored event, and what went wrong.
 
 The children log JSON objects, handlers' lines among them, which are all shown; anything else they write (a handler's
 `print`, a message before logging is set up) is shown as it is. Names and ids come from senders, so nothing that a
@@ -35,7 +35,7 @@ Paint = Callable[[str, str], str]
 
 
 class _Line(NamedTuple):
-    """What is shown of a record about a delivery or a run."""
+    """The line of a record about a delivery or a run."""
 
     source: object
     status: object

@@ -66,7 +66,7 @@ class Stack:
 
     @property
     def url(self) -> str:
-        """Where the receiver listens."""
+        """The address at which the receiver listens."""
         return f"http://{HOST}:{self.port}"
 
     @property

@@ -1,4 +1,4 @@
-"""What an endpoint's function sees of its operation: which attempt it is, and how to complete it."""
+"""The operation as an endpoint's function sees it: which attempt it is, and how to complete it."""
 
 import json
 from collections.abc import Iterator

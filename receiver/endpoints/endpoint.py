@@ -86,7 +86,7 @@ class Idempotent:
 
     @property
     def store(self) -> Store:
-        """Where the records are, their answers sealed if there are `encryption_keys`; found when it is first needed.
+        """The store of the records, their answers sealed if there are `encryption_keys`; found when it is first needed.
 
         Raises: `ConfigError`.
         """

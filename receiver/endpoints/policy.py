@@ -1,4 +1,4 @@
-"""What a client is told: how its key is read, and each refusal, in one of two dialects.
+"""The policy towards a client: how its key is read, and each refusal, in one of two dialects.
 
 The usual dialect answers 202 while the operation is in progress, so that a client that only knows HTTP comes back; the
 IETF's draft (draft-ietf-httpapi-idempotency-key-header) wants 409 then, and 422 for a key of another request.

@@ -46,7 +46,7 @@ WRITE_INTERVAL = timedelta(seconds=2)
 
 
 class Outcome(StrEnum):
-    """What became of a request under a key, or of its claim."""
+    """The outcome of a request under a key, or of its claim."""
 
     CLAIMED = "claimed"
     TAKEN_OVER = "taken_over"
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 
 class Span(Protocol):
-    """What a span is told."""
+    """The attributes that a span is told."""
 
     def set_attribute(self, key: str, value: str) -> object:
         """Set an attribute."""

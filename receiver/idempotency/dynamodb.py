@@ -69,7 +69,7 @@ Item = dict[str, dict[str, Any]]
 
 
 class _Sample(NamedTuple):
-    """What the service's clock said, in seconds since 1970, and our monotonic clock before and after the question."""
+    """The service's clock, in seconds since 1970, and our monotonic clock before and after the question."""
 
     date: float
     asked: float

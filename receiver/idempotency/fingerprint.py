@@ -26,7 +26,7 @@ _VERSION = "1"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a request asks for; `headers` are the chosen ones, `version` is the API's."""
+    """A request, as far as it tells requests apart; `headers` are the chosen ones, `version` is the API's."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""What is kept of an operation under its key, and what a request may do that meets it.
+"""Records: what is kept of an operation under its key, and what a request may do that meets one.
 
 `verdict` is the state machine, said once. Each store puts the same rule into the condition of one write, since
 only the store can decide between two who come at once; `tests/idempotency/` holds every store against it.
@@ -25,7 +25,7 @@ _KEY = re.compile(KEY_FORM)
 
 
 class State(StrEnum):
-    """What a record says of its operation; expired is no state of its own, but the end of each."""
+    """The state of an operation; expired is no state of its own, but the end of each."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -66,7 +66,7 @@ class Key:
 
     @property
     def digest(self) -> str:
-        """What Redis and DynamoDB call the record, and what may be said of a key in a log (SHA-256, hex)."""
+        """The name of the record in Redis and DynamoDB, which may stand for a key in a log (SHA-256, hex)."""
         return hashlib.sha256(json.dumps([self.scope, self.key]).encode()).hexdigest()
 
 
@@ -122,7 +122,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a store holds under a key, with spans by the store's own clock; both may be negative."""
+    """The record that a store holds under a key, with spans by the store's own clock; both may be negative."""
 
     fingerprint: bytes
     state: State
@@ -145,7 +145,7 @@ class Record:
 
 
 class Verdict(Enum):
-    """What a request may do."""
+    """The verdict on a request."""
 
     CLAIM = auto()
     TAKE_OVER = auto()

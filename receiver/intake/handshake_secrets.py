@@ -37,7 +37,7 @@ class SecretMismatch(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is kept for a source; with a `secret`, that one is kept if none is."""
+    """A question for the secret of a source; with a `secret`, that one is kept if none is."""
 
     source: str
     secret: str | None = field(default=None, repr=False)

@@ -27,7 +27,7 @@ class OverLimit(Exception):  # noqa: N818  an answer
 
 
 class Load:
-    """What may come, counted by all processes together (`receiver.redis.rate_limits`)."""
+    """Limits on what may come, counted by all processes together (`receiver.redis.rate_limits`)."""
 
     def __init__(self, limits: RateLimits, doubts: LimitDoubts) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Where refused deliveries wait to be put in quarantine: bounded, off the hot path, and never in the answer's way.
+"""A buffer of refused deliveries on their way to quarantine: bounded, off the hot path, never in the answer's way.
 
 The background writer's thread writes them. What does not fit is only counted, by the background writer; so is
 what the ledger could not be given before the process ended.

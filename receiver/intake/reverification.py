@@ -29,7 +29,7 @@ from hookonce.receiver.source import MAX_QUARANTINE_TIME, Source
 
 @dataclass(slots=True)
 class Reverified:
-    """What became of the deliveries that were looked at.
+    """The outcome of the deliveries that were looked at.
 
     genuine: taken in, or would be, with so many events `accepted` and `duplicates` (not told apart in a dry run);
     empty: genuine, but a probe or without events; refused: by reason, and kept; unopened: sealed with a key that is

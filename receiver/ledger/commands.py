@@ -1,4 +1,4 @@
-"""What became of commands: each is an event whose one run has the event's source for its handler's name."""
+"""Outcomes of commands: each is an event whose one run has the event's source for its handler's name."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Name = tuple[str, str]
 
 
 class CommandState(StrEnum):
-    """What a client may know of a command."""
+    """The state of a command, as a client may know it."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -35,7 +35,7 @@ class CommandState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a command so far; `result` is what its handler returned, `account` whose command it is.
+    """The outcome of a command so far; `result` is what its handler returned, `account` whose command it is.
 
     `unreadable` says why the result can't be opened here.
     """

@@ -23,7 +23,7 @@ from hookonce.receiver.ledger import traceback_frames
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What was delivered, as long as it is kept; `content` is the bytes, or why they can't be had.
+    """The body that was delivered, as long as it is kept; `content` is the bytes, or why they can't be had.
 
     `is_element`: it is one of several events that came in one body.
     `content` is the text of a body that came compressed, and `headers` are without the coding; `sent` and `coding` are

@@ -49,7 +49,7 @@ class Arrival:
 
 
 class Holding(ResponseModel):
-    """What is in quarantine of a source, for one reason."""
+    """The deliveries of a source in quarantine, for one reason."""
 
     source: Ours
     reason: Ours

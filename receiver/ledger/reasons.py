@@ -23,7 +23,7 @@ PUT_OFF: Final = "put off"
 
 
 class WaitsFor(StrEnum):
-    """What a waiting run waits for, as users read it; a run that is due waits for a worker."""
+    """The reason that a run waits, as users read it; a run that is due waits for a worker."""
 
     LIMIT = "limit"
     RATE = "rate"
@@ -41,7 +41,7 @@ class WaitsFor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """What a person may pause: its kind in `pauses`, and what its names look like, the group `source` in them if any.
+    """A thing that a person may pause: its kind in `pauses`, and the pattern of its names (group `source`, if any).
 
     `matches` is SQL on a row of the queue, true of what the pause `{name}` keeps waiting; of handlers it is asked of
     rows only that have one. `parameters` of statements stand beside it, so it holds no per cent sign.
@@ -87,7 +87,7 @@ class Reason:
 
     @property
     def prefix(self) -> str:
-        """What `queue.waits` begins with."""
+        """The beginning of `queue.waits`."""
         return f"{self.word}:" if self.has_owner else self.word or ""
 
     def parked_by(self, waits: str) -> str:

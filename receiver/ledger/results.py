@@ -1,4 +1,4 @@
-"""What handlers and their steps return, print and log, opened, and as it is shown."""
+"""The results, prints and logs of handlers and their steps, opened, and as they are shown."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ class LogLine(ResponseModel):
 
 
 class AttemptLog(ResponseModel):
-    """What a handler printed and logged in one attempt; there is none of an attempt whose process was killed."""
+    """The lines that a handler printed and logged in one attempt; an attempt whose process was killed has none."""
 
     handler: Ours
     cycle: int

@@ -31,7 +31,7 @@ class ResponseModel(BaseModel):
 
 
 class Column(NamedTuple):
-    """Of which table a field is a column, and the SQL of its value where that is not its name."""
+    """The table that a field is a column of, and the SQL of its value where that is not its name."""
 
     table: str
     value: str = ""

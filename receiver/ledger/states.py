@@ -44,7 +44,7 @@ class EventStatus(_Status):
 
 
 class RunStatus(_Status):
-    """Of one handler on one event."""
+    """The status of a run, of one handler on one event."""
 
     WAITING = "waiting"
     RUNNING = "running"

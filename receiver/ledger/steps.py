@@ -25,7 +25,7 @@ MAX_STOPPED = 1000
 
 
 class StepStatus(StrEnum):
-    """What has become of a step; `UNKNOWN` was cut off or failed, and may have happened."""
+    """The status of a step; `UNKNOWN` was cut off or failed, and may have happened."""
 
     RUNNING = "running"
     DONE = "done"

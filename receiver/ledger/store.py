@@ -34,7 +34,7 @@ Row = tuple[str, str, int, bool]
 
 
 class Verdict(StrEnum):
-    """What the ledger made of an arriving event."""
+    """The verdict of the ledger on an arriving event."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"

@@ -76,7 +76,7 @@ class Traceback:
 
     @cached_property
     def as_json(self) -> bytes:
-        """What the ledger keeps; `parse` reads it."""
+        """Return the form that the ledger keeps; `parse` reads it."""
         return json.dumps(asdict(self, dict_factory=_said)).encode()
 
 

@@ -1,4 +1,4 @@
-"""What a handler prints and logs, kept for its attempt: `logging`, stdout and stderr, told apart by context.
+"""The lines that a handler prints and logs, kept for its attempt: `logging`, stdout and stderr, told apart by context.
 
 A line belongs to the attempt whose context it was written in: that of its slot's thread, of tasks on the event loop,
 and of threads that were started with a copy of the context. What subprocesses write is not seen, nor what other threads
@@ -154,7 +154,7 @@ def install(level: str, modules: Iterable[str], message_of: Callable[[BaseExcept
 
 
 class Installed:
-    """What this process keeps; nothing while the level is 0."""
+    """The capture that this process has installed; nothing is kept while the level is 0."""
 
     level = 0
     packages: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What `/metrics` says: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
+"""The page `/metrics`: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
 
 No counters in memory: they would be per process here and lost in workers. Counters of events are the sums that
 the sweep keeps (`receiver.ledger.stats.activity`), and what has happened since. Event types are labels of one

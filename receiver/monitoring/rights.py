@@ -1,4 +1,4 @@
-"""What the role in DATABASE_URL may do, and where its search path leads: said before it does harm."""
+"""The rights of the role in DATABASE_URL, and where its search path leads: said before it does harm."""
 
 import psycopg
 

@@ -1,4 +1,4 @@
-"""What is remembered of the documents that senders name, and how many of them a source may fetch; all of it bounded.
+"""Limits on fetched documents: what is remembered of those that senders name, and how many a source may fetch.
 
 There are two `Books`, for names that have proven genuine and for all others: see `key_fetcher`. What stands in the one
 takes no room and no time in the other.
@@ -24,7 +24,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 @dataclass(slots=True)
 class Document:
-    """What was fetched, and when."""
+    """A document that was fetched, and when."""
 
     content: bytes
     fetched: float
@@ -99,7 +99,7 @@ class FetchBudget:
 
 @dataclass(slots=True)
 class Books:
-    """What is known of names of one kind: documents, hosts and names that fail, and each source's fetches."""
+    """The names of one kind that are known: documents, hosts and names that fail, and each source's fetches."""
 
     documents: OrderedDict[str, Document] = field(default_factory=OrderedDict)
     backoffs: OrderedDict[str, Backoff] = field(default_factory=OrderedDict)

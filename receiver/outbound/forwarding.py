@@ -31,7 +31,7 @@ class NotSent(Exception):  # noqa: N818  a state of the world
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the other side said, and how long it took; `text` is the beginning of its body, if that was read."""
+    """The answer of the other side, and how long it took; `text` is the beginning of its body, if that was read."""
 
     status: int
     took: timedelta

@@ -68,7 +68,7 @@ class _FetchFailed(Exception):  # noqa: N818  short, and never leaves this modul
 
 
 class KeyFetcher:
-    """What was fetched, and how to get the rest; one per process, for all sources."""
+    """The documents that were fetched, and how to get the rest; one per process, for all sources."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, fetch_timeout: timedelta = FETCH_TIMEOUT

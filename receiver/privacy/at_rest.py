@@ -1,4 +1,4 @@
-"""What happens to an event's body between verifying it and storing it, where the configuration asks for it."""
+"""Redaction and sealing of an event's body between verifying it and storing it, as the configuration asks."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is told of an error whose words are withheld: they may quote content."""
+"""The text in place of an error's words that are withheld, since they may quote content."""
 
 import re
 from typing import Final

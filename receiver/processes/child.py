@@ -53,7 +53,7 @@ class Child:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What it is started with, as of now."""
+        """The environment that it is started with, as of now."""
         return {**os.environ, **((self.env() if callable(self.env) else self.env) or {})}
 
 

@@ -1,4 +1,4 @@
-"""What a long-running process says of itself when it starts: one block for the person who has started it.
+"""The introduction of a long-running process: one block for the person who has started it.
 
 It goes to stderr as plain text, before the log's lines of JSON. A name is the configuration's; no address of a server
 with its password is among them.

@@ -104,7 +104,7 @@ class WindowPlace:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is stored: with the fingerprint of its row, and for how long it is to be remembered.
+    """Stored events: with the fingerprint of each row, and for how long it is to be remembered.
 
     queue: RQ's, whose length says whether a worker was notified already
     place: where it is stored; where that is unknown nothing is remembered

@@ -57,7 +57,7 @@ return math.ceil(wait)
 
 
 class Asking(StrEnum):
-    """What is done with the buckets: look, take if there is enough in each, take in any case."""
+    """The use of the buckets: look, take if there is enough in each, take in any case."""
 
     LOOK = "ask"
     TAKE = "take"

@@ -1,4 +1,4 @@
-"""Where an inbox may be asked: by https, or on this machine.
+"""Addresses at which an inbox may be asked: by https, or on this machine.
 
 A token goes along with every request, so an address of plain http off this machine is none.
 """

@@ -1,4 +1,4 @@
-"""What may be wrong with another inbox: each error is one line, and its class says whether to try again."""
+"""Errors of another inbox: each is one line, and its class says whether to try again."""
 
 from datetime import timedelta
 

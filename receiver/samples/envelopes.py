@@ -1,4 +1,4 @@
-"""What a sender's deliveries have in their headers besides the signature, id and type: `envelopes.json`.
+"""Envelopes: the headers of a sender's deliveries besides signature, id and type, from `envelopes.json`.
 
 A value is a text with `{id}`, `{type}`, `{object}` and `{done}` (the type before and behind its last dot), `{now}` (ISO
 8601), `{seconds}` (Unix) and `{uuid}` (of the event, so the same on a retry), and with places in the body,

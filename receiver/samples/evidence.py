@@ -1,4 +1,4 @@
-"""What shows that a sender's module is right: `evidence.json`, written by `make docs` from the test deliveries."""
+"""Evidence that a sender's module is right: `evidence.json`, written by `make docs` from the test deliveries."""
 
 import json
 from functools import cache

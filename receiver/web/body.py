@@ -96,7 +96,7 @@ class MemoryBudget:
 
 
 class Reservation:
-    """What one request holds of the memory, until its `with` block ends."""
+    """The memory that one request holds, until its `with` block ends."""
 
     def __init__(self, budget: MemoryBudget, waits: Waits = IN_THREAD) -> None:
         self.waits = waits

@@ -1,4 +1,4 @@
-"""Whose request it is, where proxies stand before us: each writes whom it heard, at the end of `X-Forwarded-For`.
+"""The client's address, where proxies stand before us: each writes whom it heard, at the end of `X-Forwarded-For`.
 
 Anyone can send that header. So it is read from its end, and only as far as the proxies go that `[admin]
 trusted_proxies` names; with none named, the client is whoever opened the connection.

@@ -53,7 +53,7 @@ def endpoint(at: str = PREFIX, clock: Callable[[], datetime] = utc_now) -> Deliv
 
 
 class Endpoint(Protocol):
-    """What answers the requests of a place, however they wait."""
+    """An endpoint, which answers the requests of a place, however they wait."""
 
     async def answer(self, request: Request, waits: Waits) -> Response:
         """Answer a request. Raises nothing."""
@@ -88,7 +88,7 @@ def guest(at: str = PREFIX) -> Endpoint:
 
 
 class Part(StrEnum):
-    """What an address answers: `/hooks` and `/commands`, which strangers send, all that operators ask for, or both."""
+    """The part that an address answers: `/hooks` and `/commands` of strangers, all that operators ask for, or both."""
 
     DOOR = "door"
     DESK = "desk"

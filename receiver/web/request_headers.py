@@ -1,4 +1,4 @@
-"""What several places read of a request's headers, and what a body that can't be read is answered with."""
+"""Headers of a request that several places read, and the answer to a body that can't be read."""
 
 import re
 

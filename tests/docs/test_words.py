@@ -96,3 +96,17 @@ def test_message_that_hides_its_noun_is_found():
 @for_each(MODULES)
 def test_no_message_hides_its_noun(file):
     assert [text for text in messages(ast.parse(file.read_text())) if ASKING.match(text)] == []
+
+
+HIDING = re.compile(r"(?:What|Who|Whoever|Whose|Of|Where)\b")
+
+
+def docstrings(tree):
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
+    return [text for text in found if text]
+
+
+@for_each(MODULES)
+def test_no_docstring_hides_its_noun(file):
+    assert [text for text in docstrings(ast.parse(file.read_text())) if HIDING.match(text)] == []

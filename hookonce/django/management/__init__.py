@@ -1,1 +1,1 @@
-"""Where Django looks for commands: in `commands`."""
+"""The folder in which Django looks for commands: `commands`."""

@@ -1,4 +1,4 @@
-"""What every provider must do, as plain functions: run them on your own from any test runner.
+"""The contract test: what every provider must do, as plain functions, to be run from any test runner.
 
     from hookonce.providers.kit.conformance import CHECKS, cases
 

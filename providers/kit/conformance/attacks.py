@@ -1,4 +1,4 @@
-"""What others may try, and how a provider must answer."""
+"""Attacks that others may try, and how a provider must answer."""
 
 import json
 import re

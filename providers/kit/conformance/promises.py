@@ -1,4 +1,4 @@
-"""What a provider does for deliveries that are what they seem, and what it says about others."""
+"""Promises of a provider: about deliveries that are what they seem, and about others."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -63,7 +63,7 @@ def check_rotation(case: Case) -> None:
 
 
 def check_signing(case: Case) -> None:
-    """What `sign` makes is accepted, depends on nothing but its arguments, and carries the ids it was told."""
+    """Check that what `sign` makes is accepted, depends on its arguments alone, and carries the ids it was told."""
     if not case.is_genuine or not case.signing:
         return
     expect(case.signed() == case.signed(), "sign() gave other headers the second time")

@@ -26,7 +26,7 @@ _KEY: Final = re.compile(r":?\s*(-----BEGIN |\{)")
 
 
 class Owner(NamedTuple):
-    """Whose deliveries are ours: `name`, and the key (text) that signs them if it is not to be fetched."""
+    """The account whose deliveries are ours: `name`, and the key (text) that signs them if it is not to be fetched."""
 
     name: str
     key: str = ""

@@ -214,7 +214,7 @@ def fetched_keys(
 
 
 class KeySource(NamedTuple):
-    """Where the keys of a source are: its secrets, or else a set at `url` that is among the fetched documents."""
+    """The place of a source's keys: its secrets, or else a set at `url` that is among the fetched documents."""
 
     secrets: Sequence[str]
     url: str = ""

@@ -33,7 +33,7 @@ _STEPS: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Of a sender without ids, which signs each attempt anew: the signed time is a part of the id.
+    """Attempts of a sender without ids, which signs each anew: the signed time is a part of the id.
 
     What has the same id otherwise, and was signed no more than `within` before, is an earlier attempt of the same
     event; an event that follows sooner is lost, so let this be the sender's first pause and no longer.
@@ -204,7 +204,7 @@ class one_of_two:  # noqa: N801  reads as a declaration
 
     @property
     def batch(self) -> Callable[[bytes], bytes] | None:
-        """What makes a batch of one event, of the kind of deliveries that are batches; None if neither is."""
+        """Return the function that makes a batch of one event, as deliveries that are batches; None if none is."""
         return next((each.batch for each in (self.usual, self.other) if isinstance(each, many_events)), None)
 
 

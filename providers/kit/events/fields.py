@@ -1,4 +1,4 @@
-"""Where a sender keeps what we want: a header, a place in the body, or something made of several.
+"""Picks: a header, a place in the body, or something made of several, in which a sender keeps what we want.
 
 Each function makes an `Extractor`, which `one_event` and `many_events` apply to every delivery. Where one is expected a
 text does as well: `$.id` is `field("$.id")`, `header x-id` is `header("x-id")`, `query id` is `query("id")`.
@@ -20,7 +20,7 @@ _MAX_PARAMETERS: Final = 100
 
 
 class EventView(NamedTuple):
-    """What a pick looks at: the delivery, the event's own data, the whole body (of a batch), the place in it."""
+    """The view of a pick: the delivery, the event's own data, the whole body (of a batch), the place in it."""
 
     delivery: Delivery
     data: Any

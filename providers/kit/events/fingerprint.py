@@ -1,4 +1,4 @@
-"""What two deliveries of one event have in common when the sender has no id for it, or gives it a new one.
+"""The fingerprint that deliveries of one event share when the sender has no id for it, or gives it a new one.
 
 Some senders change a counter inside the body at each attempt (Stripe's `pending_webhooks`); such places are
 `volatile` in the provider's declarations and left out.

@@ -39,7 +39,7 @@ Read = TypeVar("Read")
 
 
 class _Reading(NamedTuple):
-    """What came of reading `body`: a value, or the refusal that is to be raised again."""
+    """The outcome of reading `body`: a value, or the refusal that is to be raised again."""
 
     body: bytes
     value: Any

@@ -27,7 +27,7 @@ _OWN: Final = "[]"
 
 @dataclass(frozen=True, slots=True)
 class ChosenIds:
-    """Where a source's events have their ids and accounts; without `places` ids are the sender's."""
+    """The places of ids and accounts in a source's events; without `places` ids are the sender's."""
 
     places: tuple[str, ...] = ()
     account: str = ""

@@ -1,4 +1,4 @@
-"""Where provider modules lie: folders, files, packages and installed entry points; found without importing one.
+"""Discovery of provider modules in folders, files, packages and installed entry points, without importing one.
 
 A folder that is not a package of ours is imported file by file, each under a name of its own, so that two
 places can have modules of the same name.

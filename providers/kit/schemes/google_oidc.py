@@ -32,7 +32,7 @@ class Oidc:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the token is."""
+        """The place of the token."""
         return ("header:authorization",)
 
     @property

@@ -82,7 +82,7 @@ class Hmac:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the signature may be."""
+        """The places in which the signature may be."""
         return (*(f"header:{name}" for name in self._names), *([f"query:{self.query}"] if self.query else ()))
 
     @property

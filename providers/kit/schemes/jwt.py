@@ -95,7 +95,7 @@ class Jwt:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the token is; `$` stands for the whole body."""
+        """The place of the token; `$` stands for the whole body."""
         return (f"header:{self.header}" if self.header else self.field or "$",)
 
     @property
@@ -115,7 +115,7 @@ class Jwt:
 
     @property
     def key_algorithm(self) -> Algorithm | None:
-        """What the sender signs with, None where a secret is shared."""
+        """The algorithm of the sender's key, None where a secret is shared."""
         return jws.algorithm_of(self.algorithms[0])
 
     def check_secret(self, secret: str) -> None:

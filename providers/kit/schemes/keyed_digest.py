@@ -41,7 +41,7 @@ class KeyedDigest:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the digest is."""
+        """The place of the digest."""
         return (f"header:{self.header}",)
 
     @property

@@ -93,7 +93,7 @@ class Signed:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the signatures are."""
+        """The places of the signatures."""
         return (f"header:{self.header}",)
 
     @property
@@ -108,7 +108,7 @@ class Signed:
 
     @property
     def key_algorithm(self) -> Algorithm:
-        """What the sender signs with."""
+        """The algorithm of the sender's key."""
         return self.algorithm
 
     def check_secret(self, secret: str) -> None:

@@ -66,7 +66,7 @@ class Token:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the token is; none of one in the path, which no delivery keeps."""
+        """The place of the token; none of one in the path, which no delivery keeps."""
         places = (("header:", self.header), ("query:", self.query), ("", self.field))
         return tuple(kind + name for kind, name in places if name)
 

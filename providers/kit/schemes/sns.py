@@ -78,7 +78,7 @@ class Sns:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the signature is, and the token of a confirmation."""
+        """The places of the signature, and of the token of a confirmation."""
         return ("$.Signature", "$.Token")
 
     @property

@@ -77,7 +77,7 @@ class StandardWebhooks:
 
     @property
     def proof(self) -> tuple[str, ...]:
-        """Where the signatures are."""
+        """The places of the signatures."""
         return tuple(f"header:{vendor}-signature" for vendor in self.vendors)
 
     @property

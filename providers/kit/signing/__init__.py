@@ -1,4 +1,4 @@
-"""What is signed, where the signature stands and when it was made; for all ways to sign.
+"""Signed messages, places of signatures and their times, for all ways to sign.
 
 `verdict`: the options of a signer, the reasons of a refusal, the comparison of signatures
 `timestamps`: signed times, and how far off they may be

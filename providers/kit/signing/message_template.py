@@ -1,4 +1,4 @@
-"""What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
+"""The signed message, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
 
 `{params}` is a form's fields without any separator, each name followed by its value, sorted by both, what
 comes twice only once. `{path}` is our URL without scheme and host, and `{sha256}` the body's SHA-256 in hex, which

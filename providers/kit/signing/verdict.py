@@ -1,4 +1,4 @@
-"""What every scheme shares: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
+"""The parts that all schemes share: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
 
 import hmac
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ FORGED: Final = (
 
 
 class SignOptions(TypedDict, total=False):
-    """What a caller may tell `sign`: all optional, derived from the body otherwise.
+    """The options of `sign`: each is derived from the body where it is not given.
 
     `headers` (lower case) are sent besides, and some senders sign them.
     """

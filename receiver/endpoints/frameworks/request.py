@@ -1,4 +1,4 @@
-"""What every framework tells of a request, and what is asked of an adapter."""
+"""The request as every framework tells it, and the tasks of an adapter."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ class Asked:
 
 
 class Framework(Protocol):
-    """What an adapter does."""
+    """The tasks of an adapter."""
 
     def asked(self, request: Any, /) -> Asked:  # noqa: ANN401  the framework's
         """Read a request; its body only where there is a key. Raises: `BodyNotWhole`."""

@@ -1,4 +1,4 @@
-"""What proved that a delivery is genuine, for its page: the headers of the proof, and whether it still holds."""
+"""The proof that a delivery is genuine, for its page: the headers of the proof, and whether it still holds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -33,7 +33,7 @@ _FORGET = "DELETE FROM hookonce.idempotency WHERE scope = %s"
 
 
 class Scope(StrEnum):
-    """What a token is good for; `admin` includes the others, which do not include each other.
+    """The scope of a token; `admin` includes the others, which do not include each other.
 
     With `bodies` content is shown (`receiver.desk.content`): what deliveries, errors, results and logs say.
     """

@@ -1,4 +1,4 @@
-"""What people did: written with every change, read newest first."""
+"""The audit log: changes by people, written with each, read newest first."""
 
 import json
 from collections.abc import Iterable, Mapping

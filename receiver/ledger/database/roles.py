@@ -21,7 +21,7 @@ from hookonce.receiver.ledger.database.functions import Function
 
 
 class Task(StrEnum):
-    """What a process does with the ledger; a role may do several."""
+    """A task of a process with the ledger; a role may do several."""
 
     RECEIVER = "receiver"
     """`hookonce serve`: takes deliveries and commands in."""

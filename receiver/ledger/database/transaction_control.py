@@ -26,7 +26,7 @@ _READ_LENGTH = 4096
 
 
 class Effect(Enum):
-    """What a statement does to the transaction and the session that it is sent in."""
+    """The effect of a statement on the transaction and the session that it is sent in."""
 
     NONE = auto()
     COMMITS = auto()

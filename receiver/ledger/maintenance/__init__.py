@@ -1,4 +1,4 @@
-"""What keeps the ledger in shape while it is in use.
+"""Upkeep of the ledger while it is in use.
 
 - `partitions`: the days of `bodies`, made ahead and dropped
 - `retention`: what has outlived its horizon

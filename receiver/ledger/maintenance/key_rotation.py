@@ -143,7 +143,7 @@ WHERE {rows} AND {id} = n.id AND {part} = n.part AND sha256({text}) IS NOT DISTI
 
 @dataclass(slots=True)
 class Rotated:
-    """What a rotation did: rows sealed anew, and those that could not be opened, by the key they need."""
+    """The outcome of a rotation: rows sealed anew, and those that could not be opened, by the key they need."""
 
     total: int = 0
     sealed: int = 0

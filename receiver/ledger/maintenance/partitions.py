@@ -23,7 +23,7 @@ class DayBounds(NamedTuple):
 
 
 class DropResult(StrEnum):
-    """What became of a day that was to be dropped."""
+    """The outcome of a day that was to be dropped."""
 
     DROPPED = "dropped"
     NEEDED = "needed"

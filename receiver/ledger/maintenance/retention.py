@@ -137,7 +137,7 @@ class Retention(NamedTuple):
 
 @dataclass(slots=True)
 class Pruned:
-    """What went, or would go: ledger rows, days of bodies, rejected deliveries, audit; and days that had to stay."""
+    """Numbers of what went, or would go: rows, days of bodies, rejected deliveries, audit; and days that stay."""
 
     events: int = 0
     rejected: int = 0

@@ -1,4 +1,4 @@
-"""What a worker holds between claim and end: rows of the queue under its lease, with their events.
+"""Claimed runs, held by a worker between claim and end: rows of the queue under its lease, with their events.
 
 The fields of `ClaimedEvent` are what the claim reads of an event: their names are its columns.
 """
@@ -27,7 +27,7 @@ QueueKey = tuple[int, int]
 
 
 class RunKey(NamedTuple):
-    """What tells an attempt from all others while it is under way: its row of the queue, and under which claim."""
+    """The key of an attempt while it is under way: its row of the queue, and under which claim."""
 
     event: int
     n: int
@@ -99,5 +99,5 @@ class ClaimedRun(NamedTuple):
 
     @property
     def key(self) -> RunKey:
-        """What tells this attempt from all others."""
+        """The key of this attempt."""
         return RunKey(self.event.id, self.n, self.token)

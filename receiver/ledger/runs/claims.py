@@ -35,7 +35,7 @@ _BATCHED_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What came of it: the runs leased, in the order in which they are to be started.
+    """The outcome of a claim: the runs leased, in the order in which they are to be started.
 
     `met`: the runs that something was done with; `is_more`: some that are due may be left. `waiting`: those that were
     made to wait for a paused handler or source. `failing`: handlers whose failures in a row are counted

@@ -1,4 +1,4 @@
-"""What the sweep puts right when the database's clock was ahead for a while, and was set back.
+"""The clock of the database: the sweep puts right what was due by it while it was ahead.
 
 All times are the database's. What was received, tried or leased while its clock was ahead would be due when the clock
 comes there again, hours later: it is due within a minute. Each such row also says when that was: an event when it was

@@ -1,4 +1,4 @@
-"""What a worker decides on each due run that a claim has locked, and what it is told for that; no SQL."""
+"""The decisions of a worker on each due run that a claim has locked, and what it is told for that; no SQL."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -27,7 +27,7 @@ class ClaimContext(NamedTuple):
 
 
 class Decision(Enum):
-    """What becomes of a due run."""
+    """The fate of a due run."""
 
     LEASE = auto()
     WAIT = auto()
@@ -36,7 +36,7 @@ class Decision(Enum):
 
 
 class PlannedRun(NamedTuple):
-    """What was decided on one run of a row that was locked.
+    """The decision on one run of a row that was locked.
 
     `n` is where in the queue it is, or will be, where an event is met first that several handlers take. `lane`: what is
     leased in one lane is started in its order. `waits`, `delay`: what it waits for, and for how long; `slot` is how far
@@ -67,7 +67,7 @@ class PlannedRun(NamedTuple):
 
 
 class Decide(Protocol):
-    """What a worker decides on the due rows of one claim."""
+    """The decision of a worker on the due rows of one claim."""
 
     def __call__(self, rows: Sequence[QueuedRun], paused: ClaimContext) -> Sequence[PlannedRun]:
         """Decide on each run of the rows, in their order; a row that nobody takes gives one that is ignored."""

@@ -1,4 +1,4 @@
-"""Where in the queue of due events somebody looks next; no SQL here.
+"""The cursor in the queue of due events, which says where somebody looks next; no SQL here.
 
 Entries of the index that are dead, but not yet vacuumed (somebody holds a snapshot), lie before those that are due,
 one for each run that was handled. They are passed over by looking from the due time on that was found last: from two
@@ -37,7 +37,7 @@ Kind = tuple[str, str]
 
 
 class Look(NamedTuple):
-    """What to read: events due since a time (None: ever), or what came last, those of some kinds left out."""
+    """The rows to read: events due since a time (None: ever), or what came last, those of some kinds left out."""
 
     since: datetime | None = None
     beside: Sequence[Kind] = ()

@@ -130,7 +130,7 @@ SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND {_
 
 
 class Waiting(NamedTuple):
-    """What is read by its word, of these handlers: as many at most.
+    """The rows that are read by their word, of these handlers: as many at most.
 
     A few runs of a batch may `wait` so long for others; a suspect is read once it was due for so long. Where due events
     of these `kinds` are many, `since` a time, they need no word: a batch is filled up with them.

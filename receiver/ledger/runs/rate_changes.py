@@ -65,7 +65,7 @@ _CHANGE_SUSPECTS = queue_pages.change_suspects(_WAS_PUT_OFF, _MAKE_DUE)
 
 
 class RateChanges:
-    """What one worker is at; `tend` is called now and then, by one thread."""
+    """The progress of one worker; `tend` is called now and then, by one thread."""
 
     def __init__(self) -> None:
         self._began: Decimal | None = None

@@ -1,4 +1,4 @@
-"""What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once. And batches. No SQL.
+"""Limits of `@on(rate=…, concurrency=…, per=…)`: so many starts in a period, so many at once; and batches. No SQL.
 
 A rate is a schedule: what comes beyond it gets a time of its own, spread over the period, so that a backlog is not
 claimed again and again. A tenth of the rate may start at once after a silence, and no period has more times of one
@@ -65,7 +65,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class RunLimit:
-    """What a handler's runs are held to, each of `per` by itself."""
+    """The limit of a handler's runs, for each of `per` by itself."""
 
     rate: Rate | None = None
     concurrency: int | None = None
@@ -73,7 +73,7 @@ class RunLimit:
 
     @property
     def schedule(self) -> str:
-        """What the times that the rate gives are told by from those of another; empty without a rate."""
+        """The name of a rate, which tells the times that it gives from those of another; empty without a rate."""
         if self.rate is None:
             return ""
         return f"{self.rate} per {self.per}" if self.per else str(self.rate)

@@ -98,7 +98,7 @@ class _Row(NamedTuple):
 
 
 class _Left:
-    """What is left of a claim: by row its source and its attempt, and which are locked."""
+    """The rows that are left of a claim: by row its source and its attempt, and which are locked."""
 
     def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row]) -> None:
         self.sources = {row.key: row.source for row in rows}
@@ -112,7 +112,7 @@ class _Left:
 
 
 class Handlers(Protocol):
-    """What is known of handlers here."""
+    """The handlers that are known here."""
 
     def most_attempts(self, name: str) -> int | None:
         """Return how many attempts a handler is given; None if it is not known."""
@@ -122,7 +122,7 @@ class Handlers(Protocol):
 
 
 class WorkerEnd(NamedTuple):
-    """What is known of how a worker ended, and of the handlers that may have ended it.
+    """The end of a worker, as far as it is known, and the handlers that may have ended it.
 
     Without `handlers` each is given as many attempts as is announced, at once.
     """

@@ -1,4 +1,4 @@
-"""What happened per minute and source, for charts, alerts and counters: written by the sweep, never by a delivery.
+"""Activity per minute and source, for charts, alerts and counters: written by the sweep, never by a delivery.
 
 The table holds three grains: minutes (`KEPT_MINUTES`), hours (`KEPT_HOURS`) and, under 0 minutes, the sum since
 ever, and as `last` the minute of a source's last delivery (in seconds since 1970). A minute is counted once, after

@@ -1,4 +1,4 @@
-"""What became of batches, by handler: counted in the transactions that end them."""
+"""Outcomes of batches, by handler: counted in the transactions that end them."""
 
 import psycopg
 from psycopg.rows import class_row

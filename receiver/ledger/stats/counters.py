@@ -32,7 +32,7 @@ import psycopg
 
 
 class Kind(StrEnum):
-    """What is counted."""
+    """The kind of a count."""
 
     CONFLICT = "conflict"
     WINDOW_HIT = "hit"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
 
 
 class Tally(NamedTuple):
-    """What is counted: by `subject` (a source, a handler, an operation, or nothing), in `detail`."""
+    """A count: by `subject` (a source, a handler, an operation, or nothing), in `detail`."""
 
     kind: Kind
     subject: str = ""

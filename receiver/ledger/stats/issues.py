@@ -31,7 +31,7 @@ NEWS = timedelta(days=1)
 
 
 class IssueState(StrEnum):
-    """What a person has said of an issue."""
+    """The state of an issue, as a person has set it."""
 
     OPEN = "open"
     FIXED = "fixed"

@@ -1,4 +1,4 @@
-"""What is under way, and what the counts of `receiver.ledger.stats.activity` say about sources: when last, how much."""
+"""Activity of sources: what is under way; by the counts of `receiver.ledger.stats.activity`, when last and how much."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What workers are at: the attempts that take long, and of those that run many at once the slots in use and lost."""
+"""The slots of workers: the attempts that take long, and of those that run many at once the slots in use and lost."""
 
 import json
 import uuid

@@ -26,7 +26,7 @@ class BadAnswer(Exception):  # noqa: N818  a bug of the application
 
 
 class Answer:
-    """What an application says with `start_response`; `begin` is that. `size`: so many bytes of a body were sent."""
+    """The answer of an application, by `start_response`; `begin` is that. `size`: so many bytes of a body were sent."""
 
     status = ""
     length: int | None = None

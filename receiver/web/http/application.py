@@ -31,7 +31,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class _LastPart(NamedTuple):
-    """What of an answer in pieces is still to be sent, and whether the connection is kept after it."""
+    """The rest of an answer in pieces that is still to be sent, and whether the connection is kept after it."""
 
     data: bytes
     keeps: bool

@@ -69,7 +69,7 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """Whose connection it is, as far as a proxy told."""
+        """The client of the connection, as far as a proxy told."""
         return self._account.client
 
     @property

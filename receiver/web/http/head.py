@@ -33,7 +33,7 @@ _LAST_OF_AN_END = {b"\r\n\r": 3, b"\r\n": 2}
 
 
 class BadHead(Exception):  # noqa: N818  a state of the request, answered with 400
-    """What was sent is no proper request; the text says why and quotes nothing of it."""
+    """A head that is none of a proper request; the text says why and quotes nothing of it."""
 
 
 class _Names(NamedTuple):
@@ -90,7 +90,7 @@ class Head:
 
 
 class Shape:
-    """What heads have in common that differ in their target and their headers' values: they are read by one match.
+    """The shape that heads share which differ in target and values alone: they are read by one match.
 
     Nothing differs that says what follows a head, but for the number of its body's bytes.
     """

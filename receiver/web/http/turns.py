@@ -1,4 +1,4 @@
-"""Whose turn it is: nobody who sends without pause keeps the others from being answered.
+"""Turns of connections: nobody who sends without pause keeps the others from being answered.
 
 A task goes on until something waits, and a client that sends faster than we read never makes us wait. So each
 connection has an account of the time it used, and its client has one (`clients`). A connection that has used little, of
@@ -68,7 +68,7 @@ class Account:
 
     @property
     def place(self) -> tuple[float, float]:
-        """What the line is ordered by."""
+        """The place in the line, by which it is ordered."""
         return self.client.debt, self.debt
 
     @property
