@@ -268,10 +268,8 @@ def write(  # noqa: PLR0913  the last three by keyword
     met = {event for event, _ in written}
     first = [each for each in planned if each.row.handler is None and each.row.event.id in met]
     # Of an event that is met first, its other runs are written too, and left for others.
-    waiting = [
-        *waiting,
-        *(each for each in first if each.decision is Decision.LEAVE and each.key not in written),
-    ]
+    left = [each for each in first if each.decision is Decision.LEAVE and each.key not in written]
+    waiting = [*waiting, *left]
     if new := [(*each.key, each.handler) for each in first if each.n]:
         connection.execute(_ADD, _columns(new))
     if waiting:
