@@ -9,7 +9,7 @@ from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits, one_of
 from hookonce.receiver.ledger.stats.event_counts import PRESENT
 
-MAX_COUNTED = 50_000
+MAX_COUNTED = 20_000
 """Rows that are counted one by one: of the queue, and of each outcome but `done`."""
 SAMPLE = 2_500
 """Of more rows, as many of the oldest and of the newest stand for all; the number of all is taken from their size."""
@@ -28,9 +28,12 @@ _IS_LONG = ", ".join(
 
 def _looked_at(relation: str, columns: str) -> str:
     rows, order = _ROWS[relation]
-    limit = f"LIMIT (SELECT rows FROM sizes WHERE relation = '{relation}')"  # noqa: S608  constants
-    return f"""(SELECT {columns} FROM {rows} ORDER BY {order} {limit})
-        UNION (SELECT {columns} FROM {rows} ORDER BY {order.replace(",", " DESC,")} DESC {limit})"""  # noqa: S608  constants
+    oldest, newest = (
+        f"LIMIT (SELECT {limit} FROM sizes WHERE relation = '{relation}')"  # noqa: S608  constants
+        for limit in ("oldest", "newest")
+    )
+    return f"""(SELECT {columns} FROM {rows} ORDER BY {order} {oldest})
+        UNION (SELECT {columns} FROM {rows} ORDER BY {order.replace(",", " DESC,")} DESC {newest})"""  # noqa: S608  constants
 
 
 # OFFSET 0: an index is asked about each, whatever the planner takes the sizes of the tables to be.
@@ -46,7 +49,8 @@ _UNLESS_OTHERS = f"""
                               AND {one_of("o.status", (RunStatus.DEAD, RunStatus.DONE))} OFFSET 0)"""
 _SUMS = f"""
 WITH sizes AS MATERIALIZED (
-    SELECT relation, is_long, CASE WHEN is_long THEN {SAMPLE} ELSE {MAX_COUNTED} END AS rows,
+    SELECT relation, is_long, CASE WHEN is_long THEN {SAMPLE} ELSE {MAX_COUNTED} END AS oldest,
+           CASE WHEN is_long THEN {SAMPLE} ELSE 0 END AS newest,
            CASE WHEN NOT is_long THEN 1
                 ELSE greatest({MAX_COUNTED}, reltuples / greatest(relpages, 1) * pg_relation_size(oid)
                                              / current_setting('block_size')::float) / {2 * SAMPLE} END AS factor
