@@ -50,6 +50,8 @@ OnEnd = Callable[[str], bool] | None
 MakeWorker = Callable[[str, Path | None, OnEnd], Child]
 MakeSuspects = Callable[[int, Path | None, OnEnd], Child]
 _MAX_SAID = 4000
+MAX_TAKEN = 400
+"""Patterns that are written: as many as have room in a pipe."""
 """Characters of an error; far less than a pipe holds."""
 
 
@@ -167,7 +169,9 @@ def check_handlers(descriptor: int) -> NoReturn:
     said: dict[str, object]
     try:
         registry = handlers_of(load_settings(need_secrets=False))
-        said = {"handlers": len({each.name for each in registry if each.place != ALERTS})}
+        found = [each for each in registry if each.place != ALERTS]
+        takes = sorted({(each.name, each.place, each.pattern) for each in found})
+        said = {"handlers": len({each.name for each in found}), "takes": takes[:MAX_TAKEN]}
     except HandlerError as error:
         said = {"handler_error": str(error)[:_MAX_SAID]}
     except ConfigError as error:

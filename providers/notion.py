@@ -1,7 +1,7 @@
 """Notion signs the body with HMAC-SHA256, hex behind `sha256=`; the key is the verification token as text.
 
-Notion hands the token out itself: a POST that holds nothing but `verification_token`, not signed, or with the
-token. It goes back into Notion's page (`hookonce secrets list --show`), and into the configuration; anyone who can
+Notion hands the token out itself: a POST that holds nothing but `verification_token`, not signed, or with the token.
+It goes back into Notion's page (`hookonce sources secrets list --show`), and into the configuration; anyone who can
 reach the URL can send such a thing, so the receiver keeps the first one only, and uses it only where none is
 configured. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in 24 hours.
 

@@ -149,7 +149,7 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
 UNAVAILABLE: Final[Mapping[str, Refusal]] = {
     "conflict": Refusal(
         'An event id that is known came with another body, and the source has `conflicts = "reject"`.',
-        "Look at `hookonce conflicts list`: a sender's bug, or somebody substitutes bodies.",
+        "Look at `hookonce events conflicts`: a sender's bug, or somebody substitutes bodies.",
     ),
     "ledger_unavailable": Refusal(
         "PostgreSQL is away, or did not confirm within 8 s; whether it holds the event, the sender's retry tells.",

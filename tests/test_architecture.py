@@ -289,6 +289,24 @@ BORDERS = {
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
 
+ASK_THE_DESK = ("receiver.cli", "receiver.dashboard")
+"""Pages and commands import the desk, and of the ledger nothing but `states`."""
+KNOW_THE_LEDGER = {
+    "receiver.cli.connections": "connects commands to it",
+    "receiver.cli.doctor": "examines it, with or without tables",
+    "receiver.cli.commands.db": "makes its tables and roles",
+    "receiver.dashboard.blueprint": "connects pages to it",
+    "receiver.dashboard.sign_in": "keeps their sessions",
+}
+"""Who may, and why."""
+STILL_KNOW_THE_LEDGER = {
+    *("receiver.cli.capture.ledger_watch", "receiver.cli.dev.pulling", "receiver.cli.dev.screen"),
+    *("receiver.cli.exported_event", "receiver.cli.commands.doctor", "receiver.cli.commands.keys"),
+    *("receiver.cli.commands.secrets", "receiver.cli.commands.serve", "receiver.cli.commands.tail"),
+    *("receiver.cli.commands.tokens", "receiver.cli.commands.transfer"),
+}
+"""Commands that are to ask the desk yet: the list may shrink, and nothing else."""
+
 # Within these, an earlier room never imports a later one.
 ORDERS = {
     "providers.kit": ("reading", "crypto", "signing", "events", "schemes", "registry", "conformance"),
@@ -664,3 +682,18 @@ def test_importing_a_provider_does_not_import_another():
     )
 
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_pages_and_commands_ask_the_desk():
+    known = {
+        name
+        for name, found in imports().items()
+        for each in found
+        if any(is_under(name, room) for room in ASK_THE_DESK)
+        and is_under(each, "receiver.ledger")
+        and each != "receiver.ledger.states"
+        and not any(is_under(name, room) for room in KNOW_THE_LEDGER)
+    }
+
+    assert len(KNOW_THE_LEDGER) <= 5
+    assert known == STILL_KNOW_THE_LEDGER

@@ -28,7 +28,7 @@ FAILED = (
 )
 IN_CONFLICT = (
     "{number} deliveries within {within} had another body under a known id; expected fewer than {most}; compare them "
-    "with `hookonce conflicts list`: a sender's bug, or somebody else's body"
+    "with `hookonce events conflicts`: a sender's bug, or somebody else's body"
 )
 UNREADABLE = (
     "{number} genuine deliveries within {within} could not be read by the source's provider module, and are kept; "

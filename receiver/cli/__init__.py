@@ -38,7 +38,6 @@ COMMANDS = {
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
-    "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": (f"{_HERE}.db:db", "Upgrade the database schema, or print its revision."),
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
     "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
@@ -61,7 +60,6 @@ COMMANDS = {
     "pause": (f"{_HERE}.pause:pause", "Pause the runs of a source or a handler."),
     "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),
     "prune": (f"{_HERE}.prune:prune", "Delete data past its retention."),
-    "quarantine": (f"{_HERE}.quarantine:quarantine", "Show quarantined deliveries."),
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
     "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
@@ -70,7 +68,6 @@ COMMANDS = {
         f"{_HERE}.quarantine:reverify",
         "Verify quarantined deliveries again, and accept genuine ones.",
     ),
-    "secrets": (f"{_HERE}.secrets:secrets", "List and delete secrets received in handshakes."),
     "serve": (f"{_HERE}.serve:serve", "Receive webhooks (gunicorn)."),
     "sign": (f"{_HERE}.sign:sign", "Sign a body as a sender would: headers, or a curl command."),
     "sources": (f"{_HERE}.sources:sources", "List the configured sources and their URLs."),
@@ -83,7 +80,6 @@ COMMANDS = {
     "tokens": (f"{_HERE}.tokens:tokens", "Make and revoke tokens for the admin API."),
     "tail": (f"{_HERE}.tail:tail", "Print events as they come, until Ctrl-C."),
     "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
-    "window": (f"{_HERE}.window:window", "Clear the dedup window in Redis."),
     "workers": (f"{_HERE}.workers:workers", "List workers and what each is running."),
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
@@ -102,10 +98,10 @@ FURTHER = {
     "Try": ("demo", "explain", "listen", "sign"),
     "Build": ("completion",),
     "Look": (
-        *("alerts", "audit", "commands", "conflicts", "handlers", "limits"),
+        *("alerts", "audit", "commands", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
-    "Fix": ("approximate", "entities", "quarantine", "resume", "reverify", "secrets", "steps", "window"),
+    "Fix": ("approximate", "entities", "resume", "reverify", "steps"),
     "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""
@@ -127,6 +123,10 @@ _SHOWN_BY = "`hookonce limits` lists what holds handlers back"
 _ELSEWHERE = dict.fromkeys(("rate", "rates", "batches", "slots"), _SHOWN_BY)
 _ELSEWHERE |= dict.fromkeys(("breaker", "breakers", "limit"), "`hookonce limits` lists them")
 _ELSEWHERE |= {
+    "conflicts": "`hookonce events conflicts` lists them",
+    "quarantine": "`hookonce rejected quarantine` shows it",
+    "secrets": "`hookonce sources secrets` lists and forgets them",
+    "window": "`hookonce events forget-window` clears it",
     "verify": "`hookonce explain` verifies, and lists the events",
     "exits": "`hookonce help exits` lists the codes",
     "man": "`hookonce help NAME` has each page",

@@ -5,7 +5,7 @@ import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import psycopg
@@ -23,6 +23,8 @@ COMMAND_LOCK_TIMEOUT = timedelta(seconds=10)
 COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 """How long one statement of a command may take."""
 
+UNREACHABLE: Final = (psycopg.Error, connections.LedgerUnavailable, schema_version.SchemaBehind, ConfigError)
+"""What keeps a command from the ledger."""
 _AT = "hookonce.at"
 
 

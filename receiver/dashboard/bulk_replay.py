@@ -8,7 +8,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
-from hookonce.receiver.desk.events import EventCounts, count_events
+from hookonce.receiver.desk.events import EventCounts, choices_of, count_events
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.replays import (
     BulkPath,
@@ -19,7 +19,6 @@ from hookonce.receiver.desk.replays import (
     step_bulk_replay,
     stop_bulk_replay,
 )
-from hookonce.receiver.ledger.queries import choices
 
 
 @admin.get("/bulk/new")
@@ -32,7 +31,7 @@ def bulk_new() -> str:
         )
     counted: EventCounts | None = EventCounts(total=0, data=[])
     with context().desk() as here:
-        chosen_from = choices.choices(here.connection)
+        chosen_from = choices_of(here)
         if form.typed and not form.mistakes:
             try:
                 counted = count_events(here, **read(count_events, form.filter))

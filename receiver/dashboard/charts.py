@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from hookonce.receiver.dashboard import template_filters
-from hookonce.receiver.ledger.stats.activity import Count
+from hookonce.receiver.desk.rows import Count
 
 HEIGHT = 100.0
 """Height of a chart in its own units; a bucket is 10 wide, 8 of them the bar."""

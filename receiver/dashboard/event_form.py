@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hookonce.receiver.config.durations import parse_time
-from hookonce.receiver.ledger.queries import needles
-from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
-from hookonce.receiver.ledger.queries.needles import Needle
+from hookonce.receiver.desk.filters import FIELDS, Filter
+from hookonce.receiver.desk.searches import Needle, needles
 from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)

@@ -9,7 +9,7 @@ from hookonce.receiver.dashboard.blueprint import admin, ask
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import replay
-from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome
+from hookonce.receiver.desk.rows import GOOD, REPLAY_BATCH, ReplayOutcome
 
 _NONE, _TOO_MANY = "none", "too many"
 _REFUSED = {

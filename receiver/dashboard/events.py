@@ -9,24 +9,20 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 from flask import Response, make_response, render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import SPANS, STATUSES, EventForm, read_event_form
 from hookonce.receiver.dashboard.event_selection import said_of
-from hookonce.receiver.desk import content
-from hookonce.receiver.desk.filters import allowed, hint
+from hookonce.receiver.desk.events import choices_of
+from hookonce.receiver.desk.filters import hint
 from hookonce.receiver.desk.registry import Desk
-from hookonce.receiver.ledger.queries import choices, run_outcomes
-from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.queries.body_search import Found
-from hookonce.receiver.ledger.queries.events import Event
-from hookonce.receiver.ledger.stats import totals
+from hookonce.receiver.desk.rows import Event
+from hookonce.receiver.desk.searches import Listing, look, look_into
+from hookonce.receiver.desk.stats import status_counts
 
 PAGE_SIZE = 50
 FIRST_LOOK = timedelta(milliseconds=40)
@@ -39,19 +35,6 @@ _REFRESH_FACTOR = 20
 """A list that takes long to find is looked for less often: a twentieth of the time at most."""
 
 
-@dataclass(slots=True)
-class Listing:
-    """The events of one page; `next` is the `before` of the following one, `rest` and `back_to` where looking ended."""
-
-    rows: Sequence[Event]
-    next: int | None = None
-    rest: int | None = None
-    back_to: datetime | None = None
-    searched: Found | None = None
-    has_newer: bool = False
-    outcomes: dict[int, run_outcomes.Outcome] = field(default_factory=dict)
-
-
 @admin.get("/events")
 def events() -> Response:
     """Show a page of events, its living part if that has changed since, or what a search found further back."""
@@ -59,14 +42,13 @@ def events() -> Response:
     form = read_event_form(request.args, now)
     began = time.monotonic()
     with context().desk() as here:
-        connection = here.connection
         listing = _listing(here, form)
         took = time.monotonic() - began
         seen = _digest(listing.rows)
         doubt = hint(here, form.wanted.source, listing.rows)
         if is_fragment() and seen == request.args.get("seen"):
             return Response(status=204)
-        page: dict[str, Any] = {} if is_fragment() else _around(connection, form)
+        page: dict[str, Any] = {} if is_fragment() else _around(here, form)
     template = "further" if is_fragment() and "on" in request.args else "live" if is_fragment() else ""
     html = render_template(
         f"admin/events_{template}.html" if template else "admin/events.html",
@@ -89,56 +71,32 @@ def events() -> Response:
 def _listing(here: Desk, form: EventForm) -> Listing:
     before, after = (request.args.get(name, 0, int) or None for name in ("before", "after"))
     budget = GOING_ON if "on" in request.args else FIRST_LOOK
-    connection, wanted = here.connection, allowed(here, form.wanted)
-    if form.needle is not None:
-        listing = _searched(here, form, before, budget)
-    elif after:
-        rows = event_queries.oldest_after(connection, wanted, PAGE_SIZE + 1, after, budget)
-        listing = Listing(rows[-PAGE_SIZE:], has_newer=len(rows) > PAGE_SIZE)
-        listing.next = listing.rows[-1].id if listing.rows else after + 1
-    else:
-        page = event_queries.newest(connection, wanted, PAGE_SIZE + 1, before, budget)
-        listing = Listing(
-            page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None
-        )
-        listing.next = page.rows[PAGE_SIZE - 1].id if len(page.rows) > PAGE_SIZE else None
-    listing.outcomes = content.outcomes_of(here, [row.id for row in listing.rows])
-    return listing
-
-
-def _searched(here: Desk, form: EventForm, before: int | None, budget: timedelta) -> Listing:
+    if form.needle is None:
+        return look(here, form.wanted, PAGE_SIZE, budget, before=before, after=after)
     if not form.needle or form.mistakes:
         return Listing(())
-    found = content.search(here, form.wanted, form.needle, limit=PAGE_SIZE, before=before, budget=budget)
-    is_full = len(found.rows) == PAGE_SIZE
-    return Listing(
-        found.rows,
-        next=found.rest if is_full else None,
-        rest=None if is_full else found.rest,
-        back_to=found.back_to,
-        searched=found,
-    )
+    return look_into(here, form.wanted, form.needle, PAGE_SIZE, budget, before=before)
 
 
-def _around(connection: psycopg.Connection, form: EventForm) -> dict[str, Any]:
+def _around(here: Desk, form: EventForm) -> dict[str, Any]:
     """Return what stands around the list: what there is to choose from, and how many are in which status."""
     return {
         "statuses": STATUSES,
         "spans": SPANS,
-        "counts": _counts(connection, form),
-        "choices": choices.choices(connection),
+        "counts": _counts(here, form),
+        "choices": choices_of(here),
         "said": said_of(request.args.get("said", "")),
     }
 
 
-def _counts(connection: psycopg.Connection, form: EventForm) -> Counter[str] | None:
+def _counts(here: Desk, form: EventForm) -> Counter[str] | None:
     """Count by status; None where more than a source and a status is asked for, which nobody counts."""
     if form.typed.keys() - {"source", "status"}:
         return None
     counted: Counter[str] = Counter()
-    for source, status, number in totals.events_by_status(connection):
-        if form.wanted.source in {None, source}:
-            counted[status] += number
+    for each in status_counts(here):
+        if form.wanted.source in {None, each.source}:
+            counted[each.status] += each.count
     counted[""] = counted.total()
     return counted
 

@@ -2,11 +2,12 @@
 
 from urllib.parse import urlencode
 
-import psycopg
 from flask import Response, make_response, redirect, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.ledger.queries import choices, event_lookup
+from hookonce.receiver.desk.events import choices_of, number_of
+from hookonce.receiver.desk.refusals import Ambiguous, NotFound
+from hookonce.receiver.desk.registry import Desk
 
 NAMED = ("type", "account", "handler", "body")
 """Names that may stand before a colon, to say what the rest is."""
@@ -20,28 +21,26 @@ def find() -> Response:
     if typed[:1] in {"$", '"'}:
         fields = {"body": typed}
     elif typed:
-        with context().ledger() as connection:
-            number, fields = _found(connection, typed)
+        with context().desk() as here:
+            number, fields = _found(here, typed)
         if number is not None:
             return make_response(redirect(url_for("admin.event", number=number), 303))
     return make_response(redirect(url_for("admin.events") + (f"?{urlencode(fields)}" if fields else ""), 303))
 
 
-def _found(connection: psycopg.Connection, typed: str) -> tuple[int | None, dict[str, str]]:
+def _found(here: Desk, typed: str) -> tuple[int | None, dict[str, str]]:
     """Return the event that is meant, or the fields of a list."""
     name, mark, rest = (part.strip() for part in typed.partition(":"))
     is_source = bool(mark) and name in context().settings.sources
     if mark and rest and name in NAMED and not is_source:
         return None, {name: rest}
     try:
-        number = event_lookup.find(connection, typed)
-    except event_lookup.Ambiguous:
-        return None, {"source": name, "id": rest} if is_source else {"id": typed}
-    if number is not None or is_source:
-        return number, {"source": name, "id": rest}
-    known = choices.choices(connection)
+        return number_of(here, typed), {}
+    except NotFound as error:
+        if is_source or isinstance(error, Ambiguous):
+            return None, {"source": name, "id": rest} if is_source else {"id": typed}
+    known = choices_of(here)
     if typed in known.types or "*" in typed:
         return None, {"type": typed}
-    if typed in known.accounts:
-        return None, {"account": typed}
-    return None, {"source": typed} if typed in known.sources else {"body": typed}
+    name = "account" if typed in known.accounts else "source" if typed in known.sources else "body"
+    return None, {name: typed}

@@ -9,8 +9,7 @@ from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import NotFound
-from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.reasons import PAUSES
+from hookonce.receiver.desk.rows import RUNS_LOOKED_AT
 
 
 @admin.get("/handlers")
@@ -22,7 +21,7 @@ def handlers() -> str:
         "admin/handlers.html",
         handlers=found,
         limits={each.name: list(each.limits.words()) for each in found if each.limits},
-        most=handler_stats.RUNS_LOOKED_AT,
+        most=RUNS_LOOKED_AT,
         now=datetime.now(UTC),
     )
 
@@ -43,7 +42,7 @@ def resume() -> Response:
 
 
 def _back(kind: str, name: str) -> Response:
-    source = PAUSES[kind].source_of(name)
+    source = desk_pauses.PAUSES[kind].source_of(name)
     if source is None:
         where = url_for("admin.handlers")
     elif request.form.get("back") == "source":

@@ -16,8 +16,7 @@ from hookonce.receiver.desk.issues import (
     list_issues,
     mark_issue,
 )
-from hookonce.receiver.ledger.stats import backlog
-from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
+from hookonce.receiver.desk.rows import MAX_COUNTED, MAX_LISTED, IssueState
 
 _NUMBER: Final = re.compile("[0-9a-f]{12}")
 _STATES: Final = (*IssueState, "all")
@@ -39,7 +38,7 @@ def issues() -> str:
         is_complete=found.is_complete,
         state=state,
         states=_STATES,
-        most=backlog.MAX_COUNTED,
+        most=MAX_COUNTED,
         now=datetime.now(UTC),
     )
 
@@ -53,7 +52,7 @@ def issue(number: str) -> str:
         "admin/issue.html",
         issue=found,
         latest=Failure.of(dict(found.latest)) if found.latest else None,
-        most=backlog.MAX_COUNTED,
+        most=MAX_COUNTED,
         spans=SPANS,
         now=datetime.now(UTC),
     )

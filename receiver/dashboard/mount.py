@@ -30,10 +30,9 @@ from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.tabs import TABS
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.desk.models import MAX_ID
+from hookonce.receiver.desk.rows import StepStatus, calls
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
-from hookonce.receiver.ledger.steps import StepStatus
-from hookonce.receiver.ledger.traceback_frames import calls
 
 
 class _Id(IntegerConverter):

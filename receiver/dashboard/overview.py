@@ -14,11 +14,9 @@ from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.redis_status import servers
 from hookonce.receiver.dashboard.source_pages.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
-from hookonce.receiver.ledger import alerts, pauses
-from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.desk.history import AuditQuery, list_audit
+from hookonce.receiver.desk.stats import StatusCount, get_stats, traffic
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
-from hookonce.receiver.ledger.stats import activity, backlog, totals, worker_slots
 
 KINDS = ("accepted", EventStatus.DONE, EventStatus.IGNORED, EventStatus.DEAD, "rejected")
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
@@ -48,16 +46,12 @@ def overview() -> str:
 def _figures(span: Span, source: str | None) -> dict[str, Any]:
     now = datetime.now(UTC)
     begins = span.begins(now)
-    with context().ledger() as connection:
-        table = Table(activity.rates(connection, begins[0], span.bucket), begins)
-        counts = totals.events_by_status(connection)
-        waiting = backlog.waiting(connection, counts)
-        changes = audit_log.latest(connection, _MAX_CHANGES)
-        paused = pauses.paused(connection)
-        stopped = [each for each in breakers.breakers(connection) if each.is_open]
-        raised = alerts.open_alerts(connection)
-        slots = worker_slots.workers(connection)
-        kept = _kept(counts, source)
+    with context().desk() as here:
+        table = Table(traffic(here, begins[0], span.bucket), begins)
+        numbers = get_stats(here)
+        changes = list_audit(here, asked=AuditQuery.model_validate({"limit": _MAX_CHANGES})).data
+    stopped = [each for each in numbers.breakers if each.is_open]
+    kept = _kept(numbers.events, source)
     return {
         "now": now,
         "span": span,
@@ -77,25 +71,24 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
             *STATUSES,
             *([EventStatus.LOST] if any(each[EventStatus.LOST] for each in kept.values()) else []),
         ],
-        "waiting": waiting,
-        "most": backlog.MAX_COUNTED,
-        "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
+        "numbers": numbers,
+        "is_late": numbers.oldest_due_seconds > _LATE_AFTER.total_seconds(),
         "servers": servers(context()),
-        "paused": [each for each in paused if each.by == "person"],
+        "paused": [each for each in numbers.paused if each.by == "person"],
         "stopped": stopped,
         "waiting_for_breakers": sum(each.waiting for each in stopped),
-        "slots": slots,
-        "alerts": [(each, *alert_link(each)) for each in raised],
+        "slots": numbers.workers,
+        "alerts": [(each, *alert_link(each)) for each in numbers.alerts],
         "changes": changes,
     }
 
 
-def _kept(counts: Iterable[tuple[str, str, int]], only: str | None) -> dict[str, Counter[str]]:
+def _kept(counts: Iterable[StatusCount], only: str | None) -> dict[str, Counter[str]]:
     """Return by source how many events are in each status now; each is in one of them, so a row adds up."""
     kept: dict[str, Counter[str]] = defaultdict(Counter)
-    for source, status, number in counts:
-        if only in {None, source}:
-            kept[source][status] = number
+    for each in counts:
+        if only in {None, each.source}:
+            kept[each.source][each.status] = each.count
     return kept
 
 

@@ -9,9 +9,8 @@ from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.refusals import NotFound
-from hookonce.receiver.desk.rejected import RejectionPath, explain_rejected, get_rejected
-from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.stats import totals
+from hookonce.receiver.desk.rejected import RejectionPath, explain_rejected, get_rejected, list_quarantine
+from hookonce.receiver.desk.stats import rejection_counts
 from hookonce.receiver.vocabulary import REFUSALS
 
 PAGE_SIZE = 50
@@ -31,16 +30,16 @@ def rejected() -> str:
     source = "" if typed == NAMELESS else typed or None
     before = min(request.args.get("before", 0, int), MAX_ID) or None
     with context().desk() as here:
-        counts = totals.rejections(here.connection)
-        held = quarantine.holdings(here.connection)
+        counts = rejection_counts(here)
+        held = list_quarantine(here).data
         rows = content.rejected_deliveries(
             here, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
         )
     return render_template(
         "admin/rejected.html",
-        counts={(name or NAMELESS, why): count for name, why, count in counts},
-        names=sorted({name or NAMELESS for name, *_ in counts}),
-        whys=sorted({why for _, why, _ in counts}),
+        counts={(each.source or NAMELESS, each.reason): each.count for each in counts},
+        names=sorted({each.source or NAMELESS for each in counts}),
+        whys=sorted({each.reason for each in counts}),
         nameless=NAMELESS,
         held=held,
         checked={name: request.args.get(name, type=int) for name in ("looked_at", "genuine", "taken")},

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from hookonce.receiver.ledger.access.api_tokens import Scope, Token
+from hookonce.receiver.desk.rows import Scope, Token
 
 SESSION_TTL = timedelta(hours=12)
 """A session's life, and that of a sign-in link."""

@@ -18,7 +18,6 @@ from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
 from hookonce.receiver.intake.explain.rejection import explain_rejection
 from hookonce.receiver.ledger import reasons, steps
-from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import (
@@ -145,7 +144,7 @@ def search(desk: Desk, *asked: Any, **bounds: Any) -> Found:  # noqa: ANN401  wh
     found = body_search.search(desk.connection, desk.settings.keyring, *asked, **bounds)
     if found.sealed:  # on every page: a first one may begin at any cursor
         place = "a text in bodies" if asked[1].steps is None else "a place in bodies"
-        audit_log.note(desk.connection, desk.who, "search", place)
+        desk.note("search", place)
     return found
 
 

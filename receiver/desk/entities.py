@@ -12,7 +12,6 @@ from hookonce.receiver.desk.models import RequestModel, Text, shown
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger import entities
-from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
 from hookonce.receiver.ledger.replay import rereading
@@ -57,7 +56,7 @@ def forget_entity(desk: Desk, which: EntityPath) -> None:
     with desk.connection.transaction():
         if not entities.forget(desk.connection, which.source, which.entity):
             raise _no_entity(which)
-        audit_log.note(desk.connection, desk.who, "forget entity", f"source {which.source}")
+        desk.note("forget entity", f"source {which.source}")
 
 
 def skipping(desk: Desk, events: Sequence[int]) -> dict[int, list[str]]:

@@ -10,6 +10,7 @@ from hookonce.receiver.desk import content
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
 from hookonce.receiver.desk.models import (
+    Flag,
     IdInPath,
     IssueId,
     Page,
@@ -18,6 +19,7 @@ from hookonce.receiver.desk.models import (
     RequestModel,
     Text,
     Time,
+    as_text,
     shown,
 )
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
@@ -25,6 +27,7 @@ from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_lookup, events
+from hookonce.receiver.ledger.queries.choices import Choices, choices
 from hookonce.receiver.ledger.queries.event_details import Run
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import Event
@@ -44,6 +47,18 @@ class EventPath(RequestModel):
     """An event by its ledger id, by `source:event_id`, or by how a sender's id begins."""
 
     event: Reference
+
+
+class EventQuery(RequestModel):
+    """How much of an event."""
+
+    bodies: Flag = Field(
+        default=False,
+        description="with its body, and others under its id, where the token has the scope `bodies`",
+    )
+
+
+_WITHOUT_BODIES = EventQuery(bodies=False)
 
 
 class EventCount(ResponseModel):
@@ -88,6 +103,8 @@ class OtherBody(ResponseModel):
     headers: dict[str, str]
     bytes: int
     unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
+    body: str | None = Field(default=None, description="with `bodies`, where it is text")
+    body_b64: str | None = Field(default=None, description="with `bodies`, where it is not text")
 
 
 class FullEvent(Event):
@@ -99,6 +116,8 @@ class FullEvent(Event):
     )
     headers: dict[str, str] | None
     bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
+    body: str | None = Field(default=None, description="with `bodies`, where it is text")
+    body_b64: str | None = Field(default=None, description="with `bodies`, where it is not text")
     unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
     why_no_body: Ours | None = Field(description="reason why there is no body; null if there is one")
     is_element: bool = Field(description="it is one of several events that came in one body")
@@ -132,11 +151,12 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
 
 
 @action(scope=Scope.READ)
-def get_event(desk: Desk, which: EventPath) -> FullEvent:
+def get_event(desk: Desk, which: EventPath, asked: EventQuery = _WITHOUT_BODIES) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
     found = found_event(desk, which)
     body = found.body
     delivered = body if desk.allows(Scope.BODIES) else None
+    shows = asked.bodies and desk.allows(Scope.BODIES)
     return FullEvent(
         **dict(found.event),
         means=EVENT_STATUSES[found.event.status],
@@ -150,7 +170,8 @@ def get_event(desk: Desk, which: EventPath) -> FullEvent:
         steps=found.steps,
         failures=shown(Failure, found.failures),
         logs=found.logs,
-        conflicts=[_other(conflict) for conflict in found.conflicts],
+        conflicts=[_other(conflict, shows=shows) for conflict in found.conflicts],
+        **as_text(body.body if shows and body and not body.unreadable else None),
         repeats=found.repeats,
     )
 
@@ -185,6 +206,11 @@ def get_event_body(desk: Desk, which: EventPath) -> Octets:
     return Octets(f"event-{number}.bin", found.body.body)
 
 
+def choices_of(desk: Desk) -> Choices:
+    """Return what events can be chosen by."""
+    return choices(desk.connection)
+
+
 def is_number(reference: str) -> bool:
     """Whether an event is named by what can only be a ledger id."""
     is_short = len(reference) <= len(str(MAX_ID))
@@ -217,9 +243,10 @@ def _unknown(reference: str) -> NotFound:
     )
 
 
-def _other(conflict: dict[str, Any]) -> OtherBody:
+def _other(conflict: dict[str, Any], *, shows: bool) -> OtherBody:
     known = {name: conflict[name] for name in OtherBody.model_fields if name in conflict}
-    return OtherBody(**known, bytes=len(conflict["body"]))
+    body = conflict["body"] if shows and not conflict["unreadable"] else None
+    return OtherBody(**known | {"bytes": len(conflict["body"])} | as_text(body))
 
 
 class CommandsQuery(Paged):

@@ -13,8 +13,8 @@ from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
-__all__ = ["FIELDS"]
-"""Of the filter as the ledger knows it; what is defined here is imported by its name."""
+__all__ = ["FIELDS", "Filter"]
+"""The filter as the ledger knows it; what is defined here is imported by its name."""
 Status = Literal[
     EventStatus.RECEIVED,
     EventStatus.RUNNING,

@@ -1,9 +1,10 @@
 """Parts of the desk's models: the types of their fields, and how strictly they are read."""
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -91,6 +92,12 @@ def _read_time(value: object) -> object:
     return datetime.fromisoformat(text.replace(":60", ":59", 1) if text[16:19] == ":60" else text)
 
 
+def _flag(value: object) -> object:
+    """Read a yes or no of a query, where everything is text."""
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
 IdInPath = Annotated[Identifier, BeforeValidator(_number)]
 IdInBody = Annotated[Identifier, BeforeValidator(_whole)]
 Limit = Annotated[int, Field(ge=1, le=PAGE_SIZE), BeforeValidator(_number)]
@@ -145,6 +152,14 @@ Cursor = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^[0-7][0-9a-f]{15}$"}),
 ]
 """The end of a page: the id of its last row, to clients a text without a meaning."""
+
+
+def as_text(body: bytes | None) -> dict[str, Any]:
+    """Return a body as `body`, or, where it is not UTF-8, in base64 as `body_b64`; the other of the two is None."""
+    try:
+        return {"body": None if body is None else body.decode(), "body_b64": None}
+    except UnicodeDecodeError:
+        return {"body": None, "body_b64": b64encode(body or b"").decode()}
 
 
 class Paged(RequestModel):

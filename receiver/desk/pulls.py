@@ -17,7 +17,6 @@ from hookonce.receiver.desk import content
 from hookonce.receiver.desk.models import IdInPath, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
-from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import StoredBody
 from hookonce.receiver.ledger.queries import feed
@@ -128,7 +127,7 @@ def begin_pull(desk: Desk, asked: PullRequest) -> Pull:
     has_bodies = desk.allows(Scope.BODIES)
     detail = {"filter": said, "after": begun.position.after, "bodies": has_bodies}
     return Pull(
-        id=audit_log.note(desk.connection, desk.who, "pull", "events", detail),
+        id=desk.note("pull", "events", detail),
         cursor=str(begun.position),
         has_bodies=has_bodies,
         oldest_at=begun.oldest_at,

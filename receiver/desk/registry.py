@@ -71,6 +71,10 @@ class Desk:
         """Do an action here. Raises: `Refused`, and what the ledger raises."""
         return action(self, **models)
 
+    def note(self, action: str, subject: str, detail: Mapping[str, Any] | None = None) -> int:
+        """Write a line of the audit, of who asks; return its id."""
+        return audit_log.note(self.connection, self.who, action, subject, detail)
+
     def allows(self, scope: Scope) -> bool:
         """Whether who asks may do what needs a scope; without a token it is somebody who has the ledger itself."""
         return self.token is None or self.token.allows(scope)
@@ -87,7 +91,7 @@ def is_handed_out(desk: Desk, subject: str) -> bool:
         return desk.token is None
     key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
     if now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
-        audit_log.note(desk.connection, desk.who, LOOK, subject)
+        desk.note(LOOK, subject)
         _noted.pop(key, None)
         _noted[key] = now
         if len(_noted) > _MOST_NOTED:

@@ -1,20 +1,26 @@
 """Events by what their bodies contain: no index does, so one looks into the newest as far as a bound reaches."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
+from hookonce.receiver.desk.filters import EventFilter, Filter, Hinted, allowed, hint
 from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import needles
+from hookonce.receiver.ledger.queries import events, needles
+from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.queries.needles import Needle
+from hookonce.receiver.ledger.queries.run_outcomes import Outcome
 
+__all__ = ["Needle", "needles"]
+"""What is looked for in bodies; what is defined here is imported by its name."""
 _PLACE = r"^\$(\.[^.\[\]='\s\x00-\x1f]+|\['[^'\x00-\x1f]+'\]|\[[0-9]{1,6}\]|\[\*?\])*( *=[^\x00-\x1f]*)?$"
 """A place in a body, as `json_paths` reads it, and what is to stand there."""
 BUDGET = timedelta(seconds=20)
@@ -92,3 +98,65 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
         large=found.large,
         hint=hint(desk, asked.source, found.looked_into or asked.cursor),
     )
+
+
+@dataclass(slots=True)
+class Listing:
+    """The events of one page; `next` is the `before` of the following one, `rest` and `back_to` where looking ended."""
+
+    rows: Sequence[Event]
+    next: int | None = None
+    rest: int | None = None
+    back_to: datetime | None = None
+    searched: Found | None = None
+    has_newer: bool = False
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+
+
+def look(  # noqa: PLR0913  where a page begins
+    desk: Desk,
+    wanted: Filter,
+    size: int,
+    budget: timedelta,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+) -> Listing:
+    """Return a page of events, those below `before` or above `after`, as far as the budget reaches."""
+    allowed(desk, wanted)
+    if after:
+        rows = events.oldest_after(desk.connection, wanted, size + 1, after, budget)
+        listing = Listing(rows[-size:], has_newer=len(rows) > size)
+        listing.next = listing.rows[-1].id if listing.rows else after + 1
+    else:
+        page = events.newest(desk.connection, wanted, size + 1, before, budget)
+        listing = Listing(
+            page.rows[:size], rest=page.rest, back_to=page.back_to, has_newer=before is not None
+        )
+        listing.next = page.rows[size - 1].id if len(page.rows) > size else None
+    listing.outcomes = content.outcomes_of(desk, [row.id for row in listing.rows])
+    return listing
+
+
+def look_into(  # noqa: PLR0913  the same
+    desk: Desk, wanted: Filter, needle: Needle, size: int, budget: timedelta, *, before: int | None = None
+) -> Listing:
+    """Return a page of the events whose bodies hold something, as far as the budget reaches."""
+    found = content.search(desk, allowed(desk, wanted), needle, limit=size, before=before, budget=budget)
+    is_full = len(found.rows) == size
+    return Listing(
+        found.rows,
+        next=found.rest if is_full else None,
+        rest=None if is_full else found.rest,
+        back_to=found.back_to,
+        searched=found,
+        outcomes=content.outcomes_of(desk, [row.id for row in found.rows]),
+    )
+
+
+def neighbours(desk: Desk, wanted: Filter, number: int, budget: timedelta) -> dict[str, int | None]:
+    """Return the events before and after one in a view, as far as they are near."""
+    allowed(desk, wanted)
+    older = events.newest(desk.connection, wanted, 1, number, budget).rows
+    newer = events.oldest_after(desk.connection, wanted, 1, number, budget)
+    return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}

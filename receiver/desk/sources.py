@@ -1,7 +1,8 @@
 """Sources, providers, test events, and the secrets that senders handed out; no secret is ever shown."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -15,13 +16,15 @@ from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.intake.test_events import MAX_EDITED
-from hookonce.receiver.ledger import handshake_secrets, pauses
+from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
-from hookonce.receiver.ledger.stats import source_activity, totals
+from hookonce.receiver.ledger.stats import backlog, source_activity, totals
 from hookonce.receiver.source import Source
 
 _CODE = "no_test_event"
+FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
 
 
 class SourcePath(RequestModel):
@@ -234,7 +237,7 @@ def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
 def _not_handed(which: SourcePath, names: Sequence[str]) -> NotFound:
     return NotFound(
         f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
-        "`hookonce secrets list` shows those that are kept"
+        "`hookonce sources secrets list` shows those that are kept"
     )
 
 
@@ -287,3 +290,33 @@ def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Slot]:
         )
         for slot in sorted({*configured, *used})
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Figures of all sources, read at once; by source."""
+
+    last: dict[str, datetime]
+    usual_gap: dict[str, timedelta]
+    failed: dict[str, int]
+    taken: dict[str, int]
+    oldest_due: dict[str, float]
+    alerts: list[Alert]
+    paused: set[str]
+    handed: set[str]
+
+
+def signs(desk: Desk) -> Signs:
+    """Return the figures by which the health of sources is judged."""
+    connection = desk.connection
+    hour = timedelta(hours=1)
+    return Signs(
+        last=source_activity.last_seen(connection),
+        usual_gap=source_activity.rhythm(connection),
+        failed=source_activity.recent(connection, hour, FAILURES),
+        taken=source_activity.recent(connection, hour, ("accepted", "duplicate")),
+        oldest_due=backlog.oldest_due_by_source(connection),
+        alerts=alerts.open_alerts(connection),
+        paused=pauses.sources(connection),
+        handed={one.source for one in handshake_secrets.all_kept(connection)},
+    )

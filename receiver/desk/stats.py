@@ -1,7 +1,7 @@
 """The numbers of the inbox at a glance, and its workers; imports no more than these need, to answer at once."""
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -16,7 +16,15 @@ from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, batch_figures, event_counts, totals, worker_slots
+from hookonce.receiver.ledger.stats import (
+    activity,
+    backlog,
+    batch_figures,
+    event_counts,
+    totals,
+    worker_slots,
+)
+from hookonce.receiver.ledger.stats.activity import Count
 from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.privacy.withheld import brief
@@ -125,6 +133,8 @@ class Stats(ResponseModel):
         description="events that were `accepted`, by status, in numbers that add up; `replayed` is counted apart"
     )
     events: list[StatusCount]
+    due: int = Field(description=f"events that a worker may take now, {backlog.MAX_DUE} at most")
+    waiting: int
     dead: int
     held: int
     oldest_due_seconds: float
@@ -152,29 +162,46 @@ def get_stats(desk: Desk) -> Stats:
         return Stats(**_numbers(desk), notifications_pending=_pending(desk.settings.redis_url))
 
 
+def status_counts(desk: Desk) -> list[StatusCount]:
+    """Count the events of each source by status."""
+    return [
+        StatusCount(source=each.source, status=each.status, count=each.number, is_exact=each.is_exact)
+        for each in totals.event_sums(desk.connection)
+    ]
+
+
+def rejection_counts(desk: Desk) -> list[RejectionCount]:
+    """Count rejected deliveries by source and reason, since ever."""
+    return [
+        RejectionCount(source=source, reason=reason, count=number)
+        for source, reason, number in totals.rejections(desk.connection)
+    ]
+
+
+def traffic(desk: Desk, since: datetime, bucket: timedelta) -> list[Count]:
+    """Count what came and what became of it, by source and bucket of time."""
+    return activity.rates(desk.connection, since, bucket)
+
+
 def _numbers(desk: Desk) -> dict[str, Any]:
     connection = desk.connection
-    events = totals.event_sums(connection)
+    events = status_counts(desk)
     gone = event_counts.gone(connection).values()
     by_status = Counter[str]()
     for each in events:
-        by_status[each.status] += each.number
+        by_status[each.status] += each.count
     account = {**by_status, "pruned": sum(g.pruned for g in gone)}
     replayed = sum(g.replayed.total() for g in gone)
     return {
         "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
-        "events": [
-            {"source": each.source, "status": each.status, "count": each.number, "is_exact": each.is_exact}
-            for each in events
-        ],
+        "events": events,
+        "due": backlog.due(connection),
+        "waiting": by_status[EventStatus.WAITING],
         "dead": by_status[EventStatus.DEAD],
         "held": by_status[EventStatus.HELD],
         "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
         **dict(zip(("conflicts", "keys_reused"), totals.conflicts(connection), strict=True)),
-        "rejected": [
-            {"source": source, "reason": reason, "count": n}
-            for source, reason, n in totals.rejections(connection)
-        ],
+        "rejected": rejection_counts(desk),
         "secrets": [
             {"source": source, "slot": slot, "count": n, "last_used": last}
             for source, slots in totals.secrets(connection).items()
@@ -199,6 +226,10 @@ def _numbers(desk: Desk) -> dict[str, Any]:
         "batches": list(batches(desk).values()),
         "paused": pauses.paused(connection),
     }
+
+
+recount_events = event_counts.recount
+"""Counts the whole ledger afresh, as after changes by hand."""
 
 
 def _pending(url: str) -> int | None:

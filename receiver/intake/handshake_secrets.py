@@ -1,8 +1,8 @@
 """Trusts a secret that a sender hands out, on first use: Asana, Notion and others choose it themselves.
 
 It comes with an unsigned probe, which anyone who knows the URL can send. So the first is kept in the ledger
-before the probe is answered, where `hookonce secrets list` shows it; the same one is answered again, another
-one is refused until `hookonce secrets forget`. It verifies deliveries only where no secret is configured, and
+before the probe is answered, where `hookonce sources secrets list` shows it; the same one is answered again, another
+one is refused until `hookonce sources secrets forget`. It verifies deliveries only where no secret is configured, and
 only such sources ever cost a question to the ledger, once per `SECRET_TTL`.
 """
 
@@ -80,12 +80,13 @@ class HandshakeSecrets:
         kept = self._ask(_Question(source.name, secret))
         if kept is None or not hmac.compare_digest(kept.encode(), secret.encode()):
             log.warning(
-                "another secret was handed out and refused; `hookonce secrets forget` makes room for it",
+                "another secret was handed out and refused; `hookonce sources secrets forget` makes room for it",
                 extra={"source": source.name},
             )
             raise SecretMismatch(
                 Reason.BAD_SIGNATURE,
-                f"source '{source.name}' keeps another secret; `hookonce secrets forget {source.name}` makes room",
+                f"source '{source.name}' keeps another secret; "
+                f"`hookonce sources secrets forget {source.name}` makes room",
             )
 
     def close(self) -> None:
@@ -133,7 +134,7 @@ class _BatchLookup:
             connection, question.source, question.secret, self._keyring
         ):
             log.warning(
-                "a secret was handed out and is kept; `hookonce secrets list` shows it",
+                "a secret was handed out and is kept; `hookonce sources secrets list` shows it",
                 extra={"source": question.source},
             )
         try:

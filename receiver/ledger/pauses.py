@@ -12,7 +12,7 @@ import psycopg
 from pydantic import Field
 
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.reasons import HANDLER, MATCHES, PAUSES, SOURCE
+from hookonce.receiver.ledger.reasons import HANDLER, MATCHES, SOURCE
 from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.runs import breakers, parking
 
@@ -69,15 +69,6 @@ def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:
 def sources(connection: psycopg.Connection) -> set[str]:
     """Return the names of the sources that are paused."""
     return {each.name for each in paused(connection) if each.kind == SOURCE.kind}
-
-
-def of_source(connection: psycopg.Connection, source: str) -> list[Pause]:
-    """Return what is paused of a source, without the source itself."""
-    return [
-        each
-        for each in paused(connection)
-        if each.kind != SOURCE.kind and PAUSES[each.kind].source_of(each.name) == source
-    ]
 
 
 def keeping(connection: psycopg.Connection, event: int) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ since been replaced is never believed.
 Redis is not believed either: whoever can write to it can write anything. A mark is made with a key that the ledger
 holds, over the place, source, event id, fingerprint and `<until>`; so nobody without that key can say that an event is
 stored, nor move the mark of one event to another, nor keep it for longer. No mark, or none of ours (one of
-before `hookonce window forget`): ask the ledger.
+before `hookonce events forget-window`): ask the ledger.
 
 A batch is one command: a script, because packing and parsing a command per event costs us ten times what
 it costs Redis. It settles what the batch before has stored, too. On a cluster each key is asked for by itself, and

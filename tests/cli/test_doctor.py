@@ -124,6 +124,22 @@ def test_doctor_loads_handlers_and_says_what_a_worker_would(hookonce, handlers, 
     assert said in told["text"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "meant"),
+    [("invoice.payed", "invoice.paid"), ("invoice.paid", None), ("invoice.*", None), ("shop.of_ours", None)],
+)
+def test_doctor_tells_of_a_type_that_looks_like_one_of_its_sender(hookonce, handlers, kind, meant):
+    handlers(ON.format(f"'stripe', '{kind}'"))
+
+    told = [each["text"] for each in hookonce("doctor", "--json").documents if each["check"] == "handlers"]
+
+    assert told[1:] == (
+        [f"shop_handlers.credit takes '{kind}', which no sample of stripe has; did you mean '{meant}'?"]
+        if meant
+        else []
+    )
+
+
 def test_doctor_does_not_wait_for_handlers_that_hang(hookonce, handlers, monkeypatch):
     monkeypatch.setattr(doctor_handlers, "TIME_LIMIT", timedelta(seconds=1))
     handlers("import time; time.sleep(60)")
@@ -293,7 +309,7 @@ def test_window_forgets_every_event_and_nothing_else(hookonce, redis_url):
         client.set("hookonce:1-2-3:{stripe:evt_1}", "claimed")
         client.set("other", "stays")
 
-        forgotten = hookonce("window", "forget")
+        forgotten = hookonce("events", "forget-window")
 
         assert forgotten.err == "forgot 1 event ids\n"
         assert client.keys() == [b"other"]

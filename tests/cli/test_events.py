@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_details, events
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 
 pytestmark = pytest.mark.usefixtures("inbox")
@@ -135,6 +135,18 @@ def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
     ]  # fmt: skip
     assert shown["conflicts"][0]["body"] == "other"
     assert shown["failures"][0]["error"] == "boom"
+
+
+@pytest.mark.parametrize("shown", [["--json"], ["--body"], []])
+def test_event_is_read_once_however_it_is_shown(hookonce, stored, monkeypatch, shown):
+    stored("evt_1")
+    stored("evt_1", body=b"other")
+    read, times = event_details.detail, []
+    monkeypatch.setattr(event_details, "detail", lambda *which: times.append(which) or read(*which))
+
+    assert hookonce("events", "show", "stripe:evt_1", *shown).code == 0
+
+    assert len(times) == 1
 
 
 def test_error_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):

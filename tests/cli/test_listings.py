@@ -28,7 +28,7 @@ def test_conflicts_lists_the_other_bodies(hookonce, stored):
     number = stored("evt_1")
     stored("evt_1", body=b"another")
 
-    listed = hookonce("conflicts", "list", "--json").documents
+    listed = hookonce("events", "conflicts", "--json").documents
 
     assert [(row["event"], row["event_id"], row["bytes"]) for row in listed] == [(number, "evt_1", 7)]
 

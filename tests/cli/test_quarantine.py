@@ -48,7 +48,7 @@ def test_reverify_only_tells_in_a_dry_run(held, hookonce):  # noqa: ARG001
 
 
 def test_quarantine_counts_by_source_and_reason(held, hookonce):  # noqa: ARG001
-    (row,) = hookonce("quarantine", "--json").documents
+    (row,) = hookonce("rejected", "quarantine", "--json").documents
 
     assert (row["source"], row["reason"], row["count"]) == ("stripe", "bad_signature", 2)
 

@@ -22,19 +22,22 @@ def kept(inbox, ledger, monkeypatch):
 
 @pytest.mark.usefixtures("kept")
 def test_secrets_lists_what_was_handed_out_and_shows_it_when_asked(hookonce):
-    hidden, shown = (hookonce("secrets", "list", "--json", *more) for more in ((), ("--show",)))
+    hidden, shown = (hookonce("sources", "secrets", "list", "--json", *more) for more in ((), ("--show",)))
 
     assert [(row["source"], row["in_use"], row["secret"]) for row in hidden.documents] == [
         ("asana", True, None),
         ("notion", False, None),
     ]
     assert [row["secret"] for row in shown.documents] == ["handed-to-asana-0001", "handed-to-notion-0001"]
-    assert b"handed-to" not in hidden.out + hookonce("secrets", "list").out
-    assert b"handed-to-asana-0001" in hookonce("secrets", "list", "--show").out
+    assert b"handed-to" not in hidden.out + hookonce("sources", "secrets", "list").out
+    assert b"handed-to-asana-0001" in hookonce("sources", "secrets", "list", "--show").out
 
 
 def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
-    first, again = hookonce("secrets", "forget", "asana"), hookonce("secrets", "forget", "asana")
+    first, again = (
+        hookonce("sources", "secrets", "forget", "asana"),
+        hookonce("sources", "secrets", "forget", "asana"),
+    )
 
     assert (first.code, again.code) == (0, 4)
     assert [one.source for one in handshake_secrets.all_kept(kept)] == ["notion"]

@@ -82,7 +82,7 @@ def test_refused_secret_is_noted_and_shown_nowhere(asana, caplog, name):
     rows = asana.query("SELECT source, reason, detail, headers::text, body_prefix FROM hookonce.rejected")
 
     assert [(row[0], row[1]) for row in rows] == [(name, "bad_signature")]
-    assert "hookonce secrets forget" in rows[0][2]
+    assert "hookonce sources secrets forget" in rows[0][2]
     assert SECOND not in str(rows)
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert ["handed out" in warning for warning in warnings] == [True, True]

@@ -165,7 +165,7 @@ def scrape(connection):
 
 
 def look(connection):
-    backlog.waiting(connection)
+    backlog.due(connection)
     dead = [row.id for row in events.events(connection, Filter(status="dead"), dead_letters.MAX_DEATHS)]
     deaths = dead_letters.deaths_of(connection, dead)
     event_details.detail(connection, deaths[0].event, OFF)

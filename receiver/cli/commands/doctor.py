@@ -9,7 +9,7 @@ from contextlib import suppress
 import click
 import psycopg
 
-from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor import brokers, conflicts, encryption, handlers, lost_events, servers, slots
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
@@ -22,7 +22,6 @@ from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 
 
 @click.command()
@@ -112,8 +111,8 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "warn",
                 f"source {name}",
-                f"the secret that its sender handed out {use}; see `hookonce secrets list`, then put it into the "
-                f"configuration or run `hookonce secrets forget {name}`",
+                f"the secret that its sender handed out {use}; see `hookonce sources secrets list`, then put it into "
+                f"the configuration or run `hookonce sources secrets forget {name}`",
             )
         elif source.secrets:
             origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
@@ -153,5 +152,5 @@ def _handed(settings: Settings) -> dict[str, str]:
                 for one in handshake_secrets.all_kept(connection, settings.keyring)
                 if one.secret is not None
             }
-    except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
+    except UNREACHABLE:
         return {}

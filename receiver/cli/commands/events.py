@@ -16,11 +16,13 @@ from hookonce.receiver.desk.listed_events import ListedEvent, list_events
 from hookonce.receiver.ledger.states import EventStatus
 
 _ELSEWHERE = {
+    "conflicts": "rejected:conflicts",
     "diff": "diff_event:diff",
     "discard": "discard_events:discard",
     "edit": "edit_event:edit",
     "erase": "erase_events:erase",
     "export": "transfer:export",
+    "forget-window": "window:forget",
     "import": "transfer:import_",
     "open": "open_event:open_",
     "show": "show_event:show",

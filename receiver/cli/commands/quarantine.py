@@ -1,4 +1,4 @@
-"""`hookonce quarantine` and `hookonce reverify`: what was refused and kept whole, and another chance for it."""
+"""`hookonce rejected quarantine` and `hookonce reverify`: deliveries that were kept whole, verified again."""
 
 import sys
 from datetime import datetime
@@ -25,6 +25,7 @@ quarantine = listing(
     list_quarantine,
     dict(zip(_COLUMNS, _COLUMNS, strict=True)),
     "nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
+    name="quarantine",
     about="Say what is in quarantine, by source and reason. `hookonce reverify` checks it again.",
 )
 

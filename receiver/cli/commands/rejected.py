@@ -1,9 +1,10 @@
-"""`hookonce rejected` and `hookonce conflicts`: what was refused and why, and what came twice with two bodies."""
+"""`hookonce rejected` and `hookonce events conflicts`: rejected deliveries, and events that came with two bodies."""
 
 import click
 
 from hookonce.receiver.cli.action_command import facts_of, listing, shown
 from hookonce.receiver.cli.commands.explain import print_explanation
+from hookonce.receiver.cli.commands.quarantine import quarantine
 from hookonce.receiver.desk.rejected import explain_rejected, get_rejected, list_conflicts, list_rejected
 
 rejected = click.Group(
@@ -22,20 +23,17 @@ rejected = click.Group(
         ),
         facts_of(get_rejected, name="show"),
         shown(explain_rejected, print_explanation, name="explain"),
+        quarantine,
     ],
     help="List, show and explain deliveries that were rejected. Kept are the newest; `hookonce stats` counts them all.",
 )
 
 _COLUMNS = ("event", "source", "event_id", "type", "first_at", "last_at", "deliveries", "bytes")
 
-conflicts = click.Group(
-    commands=[
-        listing(
-            list_conflicts,
-            {column.replace("_", " "): column for column in _COLUMNS},
-            "no event came with two bodies",
-            name="list",
-        )
-    ],
-    help="List events that came with two bodies under one id; `events show ID --json` has the bodies.",
+conflicts = listing(
+    list_conflicts,
+    {column.replace("_", " "): column for column in _COLUMNS},
+    "no event came with two bodies",
+    name="conflicts",
+    about="List events that came with two bodies under one id.\n\n`hookonce events show ID --json` has the bodies.",
 )

@@ -1,4 +1,4 @@
-"""`hookonce secrets`: what senders handed out themselves. A secret is printed only if that is asked for."""
+"""`hookonce sources secrets`: secrets received in handshakes. A secret is printed only if that is asked for."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 """`hookonce events show`: one event in full."""
 
 import json
+from base64 import b64decode
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -16,16 +17,8 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output import event_page
 from hookonce.receiver.cli.output.printing import page
-from hookonce.receiver.cli.output.tables import document_body, print_json
-from hookonce.receiver.desk.events import (
-    EventPath,
-    FullEvent,
-    OtherBodyPath,
-    get_event,
-    get_event_body,
-    get_other_body,
-)
-from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.desk.events import EventPath, EventQuery, FullEvent, get_event, get_event_body
 
 
 @click.command(epilog=examples("hookonce events show 12", "hookonce events show evt_1Nxy --body"))
@@ -43,26 +36,20 @@ def show(reference: str, *, with_body: bool, raw: bool, as_json: bool) -> None:
         if raw:
             click.echo(here.ask(get_event_body, which=which).body, nl=False)
             return
-        found = here.ask(get_event, which=which)
-        body = here.ask(get_event_body, which=which).body if _has_body(found, with_body or as_json) else None
-        if as_json:
-            print_json(_document(here, found, body))
-            return
+        asked = EventQuery(bodies=with_body or as_json)
+        found = here.ask(get_event, which=which, asked=asked)
+    body = _body(found)
+    if as_json:
+        data = None if body is None else _data(found, body)
+        print_json(found.model_dump(exclude={"bytes", "why_no_body"}) | {"data": data})
+        return
     page("\n".join(event_page.lines(found, datetime.now(UTC), body)))
 
 
-def _has_body(found: FullEvent, is_wanted: bool) -> bool:  # noqa: FBT001  a condition
-    return is_wanted and found.headers is not None and found.unreadable is None
-
-
-def _document(here: Asks, found: FullEvent, body: bytes | None) -> dict[str, Any]:
-    said = found.model_dump(exclude={"bytes", "why_no_body"})
-    for conflict in said["conflicts"]:
-        which = asking(OtherBodyPath, event=str(found.id), body=conflict["id"])
-        other = b"" if conflict["unreadable"] else here.ask(get_other_body, which=which).body
-        conflict |= {"body": None, **document_body("body", other)}
-        del conflict["bytes"]
-    return said | document_body("body", body) | {"data": None if body is None else _data(found, body)}
+def _body(found: FullEvent) -> bytes | None:
+    if found.body_b64 is not None:
+        return b64decode(found.body_b64)
+    return None if found.body is None else found.body.encode()
 
 
 def _data(found: FullEvent, body: bytes) -> Any:  # noqa: ANN401  whatever the sender sent

@@ -13,7 +13,8 @@ from hookonce.receiver.cli import local_sources, signing_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.cli.output.tables import clean, document_body, print_json
+from hookonce.receiver.cli.output.tables import clean, print_json
+from hookonce.receiver.desk.models import as_text
 
 
 @click.command()
@@ -80,7 +81,7 @@ def _print(made: Delivery, name: str | None, *, curl: bool, as_json: bool) -> No
     """Print what is sent; the body only if it is no longer that of the file `name`, which is None then."""
     if as_json:
         document = {"method": made.method, "url": made.url, "headers": dict(made.headers)}
-        print_json(document if name else document | document_body("body", made.body))
+        print_json(document if name else document | as_text(made.body))
         return
     text = "" if name else made.body.decode(errors="backslashreplace")
     if curl:

@@ -4,21 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import psycopg
 
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.action_command import facts_of
-from hookonce.receiver.cli.connections import at, configured
+from hookonce.receiver.cli.commands.secrets import secrets
+from hookonce.receiver.cli.connections import UNREACHABLE, at, configured
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
 from hookonce.receiver.cli.output.times import ago
-from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
 from hookonce.receiver.desk.sources import list_providers as list_providers_
 from hookonce.receiver.desk.sources import list_sources as list_sources_
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.samples.evidence import evidence
 from hookonce.receiver.source import Source
 
@@ -60,6 +57,7 @@ def list_sources(*, as_json: bool) -> None:
 
 
 sources.add_command(facts_of(get_source, name="show"))
+sources.add_command(secrets)
 
 
 @click.group()
@@ -103,7 +101,7 @@ def _documents() -> list[dict[str, Any]]:
     try:
         with desk() as here:
             found = [_document(each) for each in here.ask(list_sources_).data]
-    except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
+    except UNREACHABLE:
         found = [_undocumented(each) for _, each in sorted(local_sources.sources(configured()).items())]
     base = _profile_url() if at() else local_sources.base_url(configured())
     return [each | {"url": base * each["url"].startswith("/") + each["url"]} for each in found]

@@ -10,8 +10,7 @@ from hookonce.receiver.cli.output.printing import put
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
-from hookonce.receiver.desk.stats import get_stats
-from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.desk.stats import get_stats, recount_events
 
 _INDENT = " " * 21
 
@@ -23,7 +22,7 @@ def stats(*, as_json: bool, recount: bool) -> None:
     """Count events by source and status, rejected deliveries by reason, uses of secrets; say what waits."""
     if recount:
         with ledger() as connection:
-            event_counts.recount(connection)
+            recount_events(connection)
     with desk() as here:
         numbers = here.ask(get_stats).model_dump()
     if as_json:

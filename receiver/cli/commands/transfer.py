@@ -12,7 +12,8 @@ from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import document_body, print_json
+from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.desk.models import as_text
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import transfer
@@ -82,7 +83,7 @@ def _document(event: Kept, *, runs: bool) -> dict[str, Any]:
         "is_element": event.is_element,
         "url": body.url if body else None,
         "headers": body.headers if body else None,
-        **document_body("body", body.body if body else None),
+        **as_text(body.body if body else None),
     }
     return document | {"runs": event.runs} if runs else document
 

@@ -1,4 +1,4 @@
-"""`hookonce window`: the dedup window in Redis."""
+"""`hookonce events forget-window`: clears the dedup window in Redis."""
 
 import click
 
@@ -7,12 +7,7 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.desk.maintenance import forget_window
 
 
-@click.group()
-def window() -> None:
-    """Clear the dedup window in Redis."""
-
-
-@window.command()
+@click.command("forget-window")
 def forget() -> None:
     """Forget every event id in Redis.
 

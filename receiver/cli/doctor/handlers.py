@@ -9,18 +9,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.samples import files
 
 TIME_LIMIT = timedelta(seconds=30)
 """How long the modules may take to import."""
 
 _MAX_SIZE = 65536
+_IS_A_TYPO = 0.85
+"""From which likeness on, by difflib, a type is taken for another that was mistyped."""
 # Without .pyc files: who looks leaves nothing behind.
 _COMMAND = (sys.executable, "-B", "-m", "hookonce.receiver.cli", "worker", "--check")
 
@@ -28,7 +32,20 @@ _COMMAND = (sys.executable, "-B", "-m", "hookonce.receiver.cli", "worker", "--ch
 def handlers(settings: Settings) -> Iterator[Finding]:
     """Say what a worker here would say at its start; nothing where no handlers are configured."""
     if settings.handlers:
-        yield _judge(*_load())
+        status, said = _load()
+        yield _judge(status, said)
+        yield from _typos(settings, said.get("takes", ()))
+
+
+def _typos(settings: Settings, takes: Iterable[Sequence[str]]) -> Iterator[Finding]:
+    """Name types that a sender is not known to have, and that resemble one it has."""
+    for handler, place, kind in takes:
+        source = settings.sources.get(place)
+        known = files.types(source.provider.name if source else place)
+        close = get_close_matches(kind, known, n=1, cutoff=_IS_A_TYPO)
+        if close and "*" not in kind and kind not in known:
+            text = f"{handler} takes '{kind}', which no sample of {place} has; did you mean '{close[0]}'?"
+            yield Finding("warn", "handlers", text)
 
 
 def _load() -> tuple[int | None, dict[str, Any]]:

@@ -4,14 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 
-import psycopg
-
-from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor.servers import Finding
-from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import lost_events as lost
 from hookonce.receiver.ledger.maintenance import unclaimed_runs
 
@@ -27,10 +22,7 @@ UNCLAIMED = (
 
 def lost_events(settings: Settings) -> Iterator[Finding]:
     """Name lost events, and runs whose claim is gone; nothing while the database is away, which another check tells."""
-    with (
-        suppress(psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError),
-        ledger(settings) as connection,
-    ):
+    with suppress(*UNREACHABLE), ledger(settings) as connection:
         found = lost.found_so_far(connection, TIME_LIMIT)
         if found:
             yield Finding("fail", "events", lost.words(found))

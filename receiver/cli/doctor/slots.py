@@ -5,12 +5,9 @@ from contextlib import suppress
 
 import psycopg
 
-from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor.servers import Finding
-from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
@@ -52,10 +49,7 @@ SELECT most, others, name FROM limits ORDER BY most - others LIMIT 1
 
 def slots(settings: Settings) -> Iterator[Finding]:
     """Check what slots need and do; nothing while the database is away, which another check tells."""
-    with (
-        suppress(psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError),
-        ledger(settings) as connection,
-    ):
+    with suppress(*UNREACHABLE), ledger(settings) as connection:
         yield from _slots(connection, settings.concurrency, _alive(settings.redis_url))
 
 

@@ -6,17 +6,14 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
-
-import psycopg
 
 from hookonce.providers.kit import registry
 from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.connections import UNREACHABLE
+from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.config.settings import Settings, load_settings
-from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.desk.listed_events import EventsQuery, list_events
+from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.samples import files
 
 COMPLETION_TIMEOUT = timedelta(milliseconds=400)
@@ -45,34 +42,25 @@ def _providers(settings: Settings, _incomplete: str) -> Offered:
     return [(name, None) for name in registry.names(settings.provider_places)]
 
 
-def _handlers(settings: Settings, _incomplete: str) -> Offered:
-    with _ledger(settings) as connection:
-        return [(name, None) for name in pauses.handlers(connection)]
-
-
 def _pausable(settings: Settings, incomplete: str) -> Offered:
     names = _sources(settings, incomplete)
-    with suppress(psycopg.Error, connections.LedgerUnavailable):
-        names += _handlers(settings, incomplete)
+    with suppress(*UNREACHABLE), desk(patience=COMPLETION_TIMEOUT) as here:
+        names += [(each.name, None) for each in here.ask(list_handlers).data]
     return names
 
 
-def _events(settings: Settings, incomplete: str) -> Offered:
+def _events(_settings: Settings, incomplete: str) -> Offered:
     """Ids that begin so: ledger ids need no help, and a colon is the shell's own separator in bash."""
-    with _ledger(settings) as connection:
-        wanted = Filter(event_id=incomplete or None)
-        found = events.events(connection, wanted, MAX_OFFERED)
-        return [(row.event_id, f"{row.source} {row.type} {row.status}") for row in found]
+    asked = EventsQuery.model_validate({"event_id": incomplete or None, "limit": MAX_OFFERED})
+    with desk(patience=COMPLETION_TIMEOUT) as here:
+        found = here.ask(list_events, asked=asked).data
+    return [(row.event_id, f"{row.source} {row.type} {row.status}") for row in found]
 
 
 def _sample_types(settings: Settings, source: str | None) -> Offered:
     if source is None:
         return []
     return [(kind, None) for kind in files.types(local_sources.source(settings, source).provider.name)]
-
-
-def _ledger(settings: Settings) -> Any:  # noqa: ANN401  psycopg's own context manager
-    return connections.connect(settings.database_url, lock=COMPLETION_TIMEOUT, statement=COMPLETION_TIMEOUT)
 
 
 _KINDS: Mapping[str, Callable[[Settings, str], Offered]] = {

@@ -41,14 +41,6 @@ def print_json(document: Mapping[str, Any], file: IO[str] | None = None) -> None
     click.echo(json.dumps(document, default=_plain), file=file)
 
 
-def document_body(key: str, body: bytes | None) -> dict[str, str | None]:
-    """Return a body as text, or, where it is not UTF-8, as base64 under `<key>_b64`; the other of the two is None."""
-    try:
-        return {key: None if body is None else body.decode(), f"{key}_b64": None}
-    except UnicodeDecodeError:
-        return {key: None, f"{key}_b64": b64encode(body or b"").decode()}
-
-
 def cell(value: object) -> str:
     """Return a value as it stands in a table: a time in UTC, `-` for nothing."""
     if value is None:

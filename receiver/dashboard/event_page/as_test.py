@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.desk.rows import Event
 from hookonce.receiver.samples import files
 
 MAX_VALUES = 30

@@ -7,11 +7,11 @@ from flask import Response, abort, make_response, redirect, render_template, req
 from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.desk import content
+from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.events import EventPath
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.sources import EditedEvent, send_edited_event
 from hookonce.receiver.intake.test_events import MAX_EDITED, Edit, NotPossible, edited
-from hookonce.receiver.ledger.queries.event_details import Detail
 
 _CONFLICT = 409
 
@@ -54,7 +54,7 @@ def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: boo
     )
 
 
-def _text(found: Detail) -> tuple[str, str]:
+def _text(found: ShownEvent) -> tuple[str, str]:
     """Return a body as it can be edited, and why it can't be sent, empty where it can."""
     event = found.event
     source = context().settings.sources.get(event.source)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, is_fragment
-from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
+from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.run_panels import panels
@@ -18,16 +18,14 @@ from hookonce.receiver.desk import content, replays
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
 from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
-from hookonce.receiver.desk.filters import allowed
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.replays import OUTCOMES, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.rows import GOOD, ReplayOutcome, StepStatus
+from hookonce.receiver.desk.searches import neighbours
 from hookonce.receiver.desk.steps import decide_step
 from hookonce.receiver.intake.test_events import EDITED_FROM
-from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.event_details import Detail
 from hookonce.receiver.ledger.states import OPEN
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
@@ -50,7 +48,7 @@ def event(number: int) -> str:
     is_part = is_fragment() and not in_pane
     with context().desk() as here:
         found = _asked(here, number, is_part=is_part)
-        around = {} if is_part else _neighbours(here, number, form)
+        around = {} if is_part else neighbours(here, form.wanted, number, NEIGHBOUR_LOOK)
     if found is None:
         abort(404, _GONE.format(number))
     now = datetime.now(UTC)
@@ -149,14 +147,6 @@ def _asked(here: Desk, number: int, *, is_part: bool) -> ShownEvent | None:
     return content.event(here, number)
 
 
-def _neighbours(here: Desk, number: int, form: EventForm) -> dict[str, int | None]:
-    """Return the events before and after this one in its view, as far as they are near; of a search, in all events."""
-    wanted = allowed(here, form.wanted)
-    older = events.newest(here.connection, wanted, 1, number, NEIGHBOUR_LOOK).rows
-    newer = events.oldest_after(here.connection, wanted, 1, number, NEIGHBOUR_LOOK)
-    return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}
-
-
 def _delivered(found: ShownEvent) -> dict[str, Any]:
     body = found.body
     if body is None or body.unreadable:
@@ -187,5 +177,5 @@ def _edited_from(headers: Mapping[str, str]) -> int | None:
     return int(named) if is_number(named) else None
 
 
-def _conflicts(found: Detail) -> list[dict[str, Any]]:
+def _conflicts(found: ShownEvent) -> list[dict[str, Any]]:
     return [other | {"shown": body_view.body_view(other["body"])} for other in found.conflicts]

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hookonce.receiver.ledger.queries.event_details import Detail, Run
-from hookonce.receiver.ledger.results import AttemptLog
+from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk.rows import AttemptLog, Frame, Raised, Run
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.traceback_frames import Frame, Raised
 
 MAX_ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
@@ -152,18 +151,18 @@ class Panel:
         ]
 
 
-def panels(found: Detail) -> list[Panel]:
+def panels(found: ShownEvent) -> list[Panel]:
     """Return the runs of an event: dead ones first, then what is open, then what is done."""
     made = [Panel(run, _failures(found, run.handler), _logs(found, run.handler)) for run in found.runs]
     return sorted(made, key=lambda panel: (_ORDER.index(RunStatus(panel.run.status)), panel.latest is None))
 
 
-def _failures(found: Detail, handler: str) -> list[Failure]:
+def _failures(found: ShownEvent, handler: str) -> list[Failure]:
     mine = [failure for failure in found.failures if failure["handler"] == handler][::-1][:MAX_ATTEMPTS]
     return [Failure.of(row) for row in mine]
 
 
-def _logs(found: Detail, handler: str) -> list[Logged]:
+def _logs(found: ShownEvent, handler: str) -> list[Logged]:
     seen: Counter[tuple[int, int]] = Counter()
     made = []
     for log in found.logs:

@@ -7,7 +7,6 @@ from flask import Response, abort, make_response, redirect, request, url_for
 from hookonce.providers import Delivery
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.desk import content
-from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
 from hookonce.receiver.outbound.signing import EventName
 
@@ -31,9 +30,7 @@ def send_again(number: int) -> Response:
         source = settings.sources.get(found.event.source)
         if source is None:
             abort(409, "Its source is not configured any more, so nothing can be signed for it.")
-        audit_log.note(
-            here.connection, here.who, "send again", f"event {number}", {"to": url.partition("?")[0]}
-        )
+        here.note("send again", f"event {number}", {"to": url.partition("?")[0]})
     delivery = Delivery(source.provider.methods[0], url, found.body.headers, found.body.body)
     try:
         name = EventName(found.event.event_id, found.event.type)

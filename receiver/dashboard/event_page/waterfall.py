@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hookonce.receiver.ledger.queries.event_details import Detail, Run
+from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk.rows import Run, Step, StepStatus
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.steps import Step, StepStatus
 
 MAX_ROWS = 60
 """Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
@@ -158,7 +158,7 @@ class Waterfall:
         return self.ended - self.began
 
 
-def waterfall(found: Detail, now: datetime) -> Waterfall:
+def waterfall(found: ShownEvent, now: datetime) -> Waterfall:
     """Draw what is known of an event up to now."""
     came = found.event.received_at
     rows: list[Row] = []
@@ -176,7 +176,7 @@ def waterfall(found: Detail, now: datetime) -> Waterfall:
     return Waterfall(came, ended, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
 
 
-def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
+def _of_handler(found: ShownEvent, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
     """Yield the attempts of a handler, oldest first, each followed by the steps that it did."""
     run = next((run for run in found.runs if run.handler == handler), None)
     attempts = sorted(_attempts(found, handler, run, now), key=lambda row: row.attempt)
@@ -196,7 +196,7 @@ def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> I
         before, before_cycle = end, cycle
 
 
-def _attempts(found: Detail, handler: str, run: Run | None, now: datetime) -> Iterator[Row]:
+def _attempts(found: ShownEvent, handler: str, run: Run | None, now: datetime) -> Iterator[Row]:
     for failure in found.failures:
         if failure["handler"] == handler:
             yield _failed(failure, run)
@@ -255,7 +255,7 @@ def _step(step: Step, attempt: Row, now: datetime) -> Row:
     )
 
 
-def _calls(found: Detail, attempt: Row) -> Iterator[Row]:
+def _calls(found: ShownEvent, attempt: Row) -> Iterator[Row]:
     """Yield the calls of other services that an attempt traced, which stand among its lines."""
     begin = attempt.start
     if begin is None:

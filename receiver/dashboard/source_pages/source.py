@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from flask import abort, render_template
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret, read_signs
-from hookonce.receiver.dashboard.source_pages.sources import rows, secrets_of
+from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret
+from hookonce.receiver.dashboard.source_pages.sources import rows
 from hookonce.receiver.desk import content
+from hookonce.receiver.desk.pauses import PAUSES, SOURCE, list_pauses
+from hookonce.receiver.desk.sources import SourcePath, get_source, signs
+from hookonce.receiver.desk.stats import status_counts
 from hookonce.receiver.intake import test_events
-from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.stats import totals
 
 _MAX_REJECTED = 5
 
@@ -23,24 +24,21 @@ def source(name: str) -> str:
         abort(404, "No source of this name is configured; its events, if there are any, are on their page.")
     now = datetime.now(UTC)
     with context().desk() as here:
-        connection = here.connection
-        signs = read_signs(connection)
-        (row,) = rows(connection, {name: chosen}, signs, now)
-        secrets = secrets_of(chosen, totals.secrets(connection).get(name, {}))
-        paused = pauses.of_source(connection, name)
-        counts = {
-            status: count for each, status, count in totals.events_by_status(connection) if each == name
-        }
+        known = signs(here)
+        (row,) = rows(here, {name: chosen}, known, now)
+        shown = get_source(here, which=SourcePath(source=name))
+        paused = [each for each in list_pauses(here).data if each.kind != SOURCE.kind]
+        counts = {each.status: each.count for each in status_counts(here) if each.source == name}
         refused = content.rejected_deliveries(here, source=name, limit=_MAX_REJECTED)
     return render_template(
         "admin/source.html",
         row=row,
         source=chosen,
-        secrets=secrets,
-        lacks_secret=lacks_secret(chosen, signs.handed),
-        is_handed=name in signs.handed,
+        secrets=[(chosen.secret_name(each.slot), each) for each in shown.secrets],
+        lacks_secret=lacks_secret(chosen, known.handed),
+        is_handed=shown.has_handed_out_secret,
         counts=counts,
-        paused=paused,
+        paused=[each for each in paused if PAUSES[each.kind].source_of(each.name) == name],
         refused=refused,
         test_types=test_events.types(chosen) if chosen.tests else (),
         now=now,

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-import psycopg
-
 from hookonce.receiver.dashboard.template_filters import span
-from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
-from hookonce.receiver.ledger.alerts import Alert
-from hookonce.receiver.ledger.stats import backlog, source_activity
+from hookonce.receiver.desk.rows import Alert
+from hookonce.receiver.desk.sources import Signs
 from hookonce.receiver.source import Source
 
-FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
 _LATE = timedelta(minutes=1)
 _QUIET_AFTER = timedelta(hours=1)
 _BEATS_MISSED = 5
@@ -40,35 +36,6 @@ class Health:
     why: str
     to_do: str = ""
     link: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """Figures of all sources, read at once; by source."""
-
-    last: dict[str, datetime]
-    usual_gap: dict[str, timedelta]
-    failed: dict[str, int]
-    taken: dict[str, int]
-    oldest_due: dict[str, float]
-    alerts: list[Alert]
-    paused: set[str]
-    handed: set[str]
-
-
-def read_signs(connection: psycopg.Connection) -> Signs:
-    """Read what `health` looks at."""
-    hour = timedelta(hours=1)
-    return Signs(
-        last=source_activity.last_seen(connection),
-        usual_gap=source_activity.rhythm(connection),
-        failed=source_activity.recent(connection, hour, FAILURES),
-        taken=source_activity.recent(connection, hour, ("accepted", "duplicate")),
-        oldest_due=backlog.oldest_due_by_source(connection),
-        alerts=alerts.open_alerts(connection),
-        paused=pauses.sources(connection),
-        handed={one.source for one in handshake_secrets.all_kept(connection)},
-    )
 
 
 def health(source: Source, signs: Signs, now: datetime) -> Health:

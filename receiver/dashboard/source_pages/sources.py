@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.charts import Chart, Span, Table, chart
-from hookonce.receiver.dashboard.source_pages.source_health import Health, Mark, Signs, health, read_signs
-from hookonce.receiver.ledger.stats import activity, totals
+from hookonce.receiver.dashboard.source_pages.source_health import Health, Mark, health
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.sources import Signs, signs
+from hookonce.receiver.desk.stats import rejection_counts, traffic
 from hookonce.receiver.source import Source
 
 DAY = Span("24h", timedelta(hours=1), 24)
@@ -37,21 +38,12 @@ class Row:
         return self.health.mark is Mark.PAUSED
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """A secret by its reference: how many deliveries it verified, and when last."""
-
-    name: str
-    uses: int
-    last: datetime | None
-
-
 @admin.get("/sources")
 def sources() -> str:
     """Show every configured source, those in trouble first."""
     now = datetime.now(UTC)
-    with context().ledger() as connection:
-        found = rows(connection, context().settings.sources, read_signs(connection), now)
+    with context().desk() as here:
+        found = rows(here, context().settings.sources, signs(here), now)
     order = list(Mark)
     return render_template(
         "admin/sources.html",
@@ -60,22 +52,20 @@ def sources() -> str:
     )
 
 
-def rows(
-    connection: psycopg.Connection, wanted: Mapping[str, Source], signs: Signs, now: datetime
-) -> list[Row]:
+def rows(here: Desk, wanted: Mapping[str, Source], known: Signs, now: datetime) -> list[Row]:
     """Return what is shown of sources."""
     begins = DAY.begins(now)
-    table = Table(activity.rates(connection, begins[0], DAY.bucket), begins)
+    table = Table(traffic(here, begins[0], DAY.bucket), begins)
     refused: dict[str, int] = defaultdict(int)
-    for name, _, count in totals.rejections(connection):
-        refused[name] += count
+    for each in rejection_counts(here):
+        refused[each.source] += each.count
     return [
         Row(
             source=source,
             url=url_of(source),
-            health=health(source, signs, now),
-            last=signs.last.get(name),
-            oldest_due=signs.oldest_due.get(name),
+            health=health(source, known, now),
+            last=known.last.get(name),
+            oldest_due=known.oldest_due.get(name),
             accepted=sum(table.counts("accepted", name)),
             rejected=sum(table.counts("rejected", name)),
             rejected_ever=refused[name],
@@ -83,12 +73,6 @@ def rows(
         )
         for name, source in sorted(wanted.items())
     ]
-
-
-def secrets_of(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Secret]:
-    """Return each secret with how often it verified a delivery, and those that once did and are gone."""
-    slots = sorted({*range(1, len(source.secrets) + 1), *used})
-    return [Secret(source.secret_name(slot), *used.get(slot, (0, None))) for slot in slots]
 
 
 def url_of(source: Source) -> str:

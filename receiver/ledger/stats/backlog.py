@@ -1,16 +1,12 @@
 """How much waits for whom, cheap at any size: by indexes or kept sums, and never said beyond `MAX_COUNTED`."""
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.reasons import BATCH, IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED, REASONS
-from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
-from hookonce.receiver.ledger.stats import totals
+from hookonce.receiver.ledger.states import RunStatus, Waits
 
 MAX_COUNTED = 10_000
 """Where counting stops; one more says that there are more."""
@@ -36,29 +32,6 @@ SELECT coalesce(extract(epoch FROM now() - least(
     (SELECT min(due_at) FROM ({_BATCHED}) AS batched), (SELECT min(due_at) FROM ({_LEFT}) AS dropped))), 0)::float
 """  # noqa: S608  constants
 """Seconds; what a person has paused waits as it should."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Events that want something, `MAX_COUNTED` + 1 where there are more; `oldest_due` in seconds."""
-
-    due: int
-    waiting: int
-    dead: int
-    held: int
-    oldest_due: float
-
-
-def waiting(connection: psycopg.Connection, counts: Iterable[tuple[str, str, int]] | None = None) -> Waiting:
-    """Count what is due, waits, is dead or held; `counts` are those of `totals.events_by_status`, if they are known."""
-    found: Counter[str] = Counter()
-    for _, status, number in totals.events_by_status(connection) if counts is None else counts:
-        found[status] += number
-    waiting, dead, held = (
-        min(found[status], MAX_COUNTED + 1)
-        for status in (EventStatus.WAITING, EventStatus.DEAD, EventStatus.HELD)
-    )
-    return Waiting(_due(connection, MAX_COUNTED + 1), waiting, dead, held, oldest_due(connection))
 
 
 def oldest_due(connection: psycopg.Connection) -> float:

@@ -98,7 +98,7 @@ def words_for_mostly_conflicts(source: str, conflicts: int, deliveries: int) -> 
     """Say what is wrong with a source that `mostly_in_conflict` found, and what to do."""
     return (
         f"{conflicts} of {deliveries} deliveries within a day had another body under a known id, and were not run; "
-        f"its ids do not tell its events apart: compare two with `hookonce conflicts list --source {source}`, then "
+        f"its ids do not tell its events apart: compare two with `hookonce events conflicts --source {source}`, then "
         f'name other places in [sources.{source}] id, or write id = "fingerprint" where its provider is hmac or token'
     )
 
