@@ -1,4 +1,4 @@
-"""The field on top of every page: finds by id, type, account, or by what bodies hold, whichever fits first."""
+"""The field on top of every page: finds by id, type, account, or by what bodies contain, whichever fits first."""
 
 from urllib.parse import urlencode
 

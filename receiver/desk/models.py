@@ -94,7 +94,7 @@ def _read_time(value: object) -> object:
 
 def _flag(value: object) -> object:
     """Read a yes or no of a query, where everything is text."""
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
 Flag = Annotated[bool, BeforeValidator(_flag)]

@@ -141,7 +141,7 @@ def look(  # noqa: PLR0913  where a page begins
 def look_into(  # noqa: PLR0913  the same
     desk: Desk, wanted: Filter, needle: Needle, size: int, budget: timedelta, *, before: int | None = None
 ) -> Listing:
-    """Return a page of the events whose bodies hold something, as far as the budget reaches."""
+    """Return a page of the events whose bodies contain something, as far as the budget reaches."""
     found = content.search(desk, allowed(desk, wanted), needle, limit=size, before=before, budget=budget)
     is_full = len(found.rows) == size
     return Listing(

@@ -139,9 +139,9 @@ def _run(record: Mapping[str, Any]) -> _Line:
     what = f"{record.get('type')}  {record.get('handler')}"
     if record.get("error"):
         what += f"  {str(record['error']).splitlines()[0]}"
-    tail = f"attempt {record.get('attempt')}"
-    if record.get("status") != RunStatus.DONE:
-        tail += f"; why: hookonce events show {record.get('event')}"
+    number, attempt = record.get("event"), f"attempt {record.get('attempt')}"
+    is_done = record.get("status") == RunStatus.DONE
+    tail = f"event {number}, {attempt}" if is_done else f"{attempt}; why: hookonce events show {number}"
     return _Line(record.get("source"), record.get("status"), f"{what}  ({tail})")
 
 

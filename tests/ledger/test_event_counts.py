@@ -41,7 +41,7 @@ def count(connection):
 
 
 def by_status(connection):
-    return {(source, status): n for source, status, n in totals.events_by_status(connection)}
+    return {(source, status): n for source, status, n in [each[:3] for each in totals.event_sums(connection)]}
 
 
 def counted(connection):

@@ -156,7 +156,10 @@ def lived(inbox, url, redis_url):
             (each.handler, each.status, each.error and each.error.partition(" (")[0], each.result)
             for each in details.runs
         )
-        found["sums"] = sorted(totals.events_by_status(connection)), backlog.oldest_due(connection)
+        found["sums"] = (
+            sorted([each[:3] for each in totals.event_sums(connection)]),
+            backlog.oldest_due(connection),
+        )
         found["ours"] = connection.execute(VALUES).fetchone()
     found["effects"] = inbox.rows("SELECT event FROM public.effects ORDER BY 1")
     return found

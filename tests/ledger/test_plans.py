@@ -159,7 +159,7 @@ def sweep(connection):
 
 
 def scrape(connection):
-    totals.events_by_status(connection)
+    [each[:3] for each in totals.event_sums(connection)]
     backlog.oldest_due(connection)
     totals.conflicts(connection)
 

@@ -22,11 +22,12 @@ _NAMED = 20
 
 
 @click.command(
+    short_help="Discard dead, held or waiting events.",
     epilog=examples(
         "hookonce events discard --status dead --issue 1f0c2a9be477",
         "hookonce events discard 12 stripe:evt_1Nxy",
         "hookonce events discard 12 --handler shop.credit",
-    )
+    ),
 )
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing

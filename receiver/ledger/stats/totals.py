@@ -104,11 +104,6 @@ class EventSum(NamedTuple):
     is_exact: bool
 
 
-def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
-    """Count the ledger's events by source and status, as `event_sums` does."""
-    return [(each.source, each.status, each.number) for each in event_sums(connection)]
-
-
 def event_sums(connection: psycopg.Connection) -> list[EventSum]:
     """Count the ledger's events by source and status: open and failed ones by their rows, `done` is what is left.
 
