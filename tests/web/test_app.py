@@ -206,7 +206,7 @@ def test_app_tells_prometheus_the_rest_when_counting_events_takes_too_long(clien
     def too_long(_):
         raise psycopg.errors.QueryCanceled
 
-    monkeypatch.setattr(totals, "events_by_status", too_long)
+    monkeypatch.setattr(totals, "event_sums", too_long)
 
     page = client.get("/metrics").text
 
