@@ -171,7 +171,7 @@ def status_counts(desk: Desk) -> list[StatusCount]:
 
 
 def rejection_counts(desk: Desk) -> list[RejectionCount]:
-    """Count rejected deliveries by source and reason, since ever."""
+    """Count rejected deliveries by source and reason, of all time."""
     return [
         RejectionCount(source=source, reason=reason, count=number)
         for source, reason, number in totals.rejections(desk.connection)
