@@ -44,7 +44,7 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, Ended
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
 from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.monitoring import log_capture
 
 log = logging.getLogger(__name__)
@@ -315,7 +315,7 @@ def counting_batch(handler: str, events: int, also: Also | None) -> Also:
     """Return what counts a batch with its end, before what else belongs to that: all lock these rows in one order."""
 
     def count(connection: psycopg.Connection) -> None:
-        batch_figures.count_ended(connection, handler, events)
+        counters.count_batch(connection, handler, events)
         if also is not None:
             also(connection)
 

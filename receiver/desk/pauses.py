@@ -22,7 +22,7 @@ from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
-from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
+from hookonce.receiver.ledger.stats.counters import BatchFigures
 
 __all__ = ["HANDLER", "OF_ROWS", "PAUSES", "SOURCE"]
 """Kinds of pauses; what is defined here is imported by its name."""

@@ -19,13 +19,13 @@ from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
-    batch_figures,
+    counters,
     event_counts,
     totals,
     worker_slots,
 )
 from hookonce.receiver.ledger.stats.activity import Count
-from hookonce.receiver.ledger.stats.batch_figures import BatchFigures
+from hookonce.receiver.ledger.stats.counters import BatchFigures
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.redis.client import RedisUnavailable, connect
@@ -242,7 +242,7 @@ def _pending(url: str) -> int | None:
 
 def batches(desk: Desk) -> dict[str, BatchFigures]:
     """Return what became of the batches of handlers."""
-    found = batch_figures.figures(desk.connection)
+    found = counters.batch_figures(desk.connection)
     if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
         return found
     return {

@@ -22,7 +22,6 @@ from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
-    batch_figures,
     counters,
     event_counts,
     run_durations,
@@ -356,7 +355,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
 
 
 def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
-    figures = batch_figures.figures(connection)
+    figures = counters.batch_figures(connection)
     for name, text, field in (
         ("hookonce_batches", "Batches that succeeded", "batches"),
         ("hookonce_batch_events", "Events in batches that succeeded", "events"),

@@ -280,7 +280,7 @@ READERS = {
     "run_outcomes": {"outcomes"},
     "steps": {"of_event", "stopped"},
     "issues": {"listing", "get"},
-    "batch_figures": {"figures"},
+    "counters": {"batch_figures"},
 }
 """What reads content of the ledger, by its module there."""
 

@@ -9,7 +9,7 @@ from django.db import models, transaction
 from hookonce import GiveUp
 from hookonce.django.coroutines import DjangoEventLoop
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.stats import counters
 from tests.jobs.test_batches import names, on_batches, work_to_the_end
 from tests.support.django_project import entry
 from tests.support.inbox import inbox as plain_inbox
@@ -175,7 +175,7 @@ def test_failure_after_the_commit_repeats_nothing(inbox, monkeypatch):
     def fail(connection, handler, events):
         raise RuntimeError("no space left to count")
 
-    monkeypatch.setattr(batch_figures, "count_ended", fail)
+    monkeypatch.setattr(counters, "count_batch", fail)
     on_batches(inbox, book)
     inbox.deliver(*names(4))
 

@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.jobs.handlers import GiveUp
 from hookonce.jobs.slots.slot_limit import Timeouts
-from hookonce.receiver.ledger.stats import batch_figures, counters
+from hookonce.receiver.ledger.stats import counters
 from tests.jobs.slots.conftest import let_go, pool_of
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, rob, work_to_the_end
 from tests.support.claiming import claim_batch, lapse
@@ -120,7 +120,7 @@ def test_batch_of_one_is_a_batch_in_the_figures(inbox):
 
     inbox.work()
 
-    found = batch_figures.figures(inbox.connection)["handler"]
+    found = counters.batch_figures(inbox.connection)["handler"]
     assert (found.batches, found.events, found.halvings) == (2, 5, 0)
 
 
@@ -130,7 +130,7 @@ def test_batch_of_one_that_fails_is_none(inbox):
 
     inbox.work()
 
-    assert batch_figures.figures(inbox.connection) == {}
+    assert counters.batch_figures(inbox.connection) == {}
 
 
 def test_events_given_up_have_lines_of_their_own_and_the_others_one(inbox, caplog):

@@ -9,7 +9,7 @@ from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.stats import counters
 from tests.support.claiming import claim, claim_batch, lapse
 from tests.support.inbox import effect
 
@@ -414,7 +414,7 @@ def test_figures_say_how_large_batches_were(inbox):
 
     inbox.work()
 
-    found = batch_figures.figures(inbox.connection)["handler"]
+    found = counters.batch_figures(inbox.connection)["handler"]
     assert (found.batches, found.events, found.halvings) == (3, 7, 2)
 
 

@@ -21,7 +21,7 @@ from hookonce.receiver.ledger.runs import failed_attempts
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus, Waits
-from hookonce.receiver.ledger.stats import batch_figures
+from hookonce.receiver.ledger.stats import counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,6 @@ def take_apart(  # noqa: PLR0913  by keyword
         if not failed_attempts.fail(connection, batch.runs, logged(ended)):
             return False  # they have ended, and what failed came after that
         if len(parts) > 1:
-            batch_figures.count_halving(connection, batch.handler, error)
+            counters.count_halving(connection, batch.handler, error)
         reach("batch.apart")
         return True

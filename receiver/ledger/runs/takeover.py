@@ -21,7 +21,7 @@ from hookonce.receiver.ledger.runs import batches, failed_attempts
 from hookonce.receiver.ledger.runs.claimed import LEASE, LEASE_IS_OVER, ClaimedRun, QueueKey
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus, Waits
-from hookonce.receiver.ledger.stats import batch_figures, counters
+from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 log = logging.getLogger(__name__)
@@ -249,7 +249,7 @@ def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, h
     if claim.handler is not None and rest:
         waits = batches.words(batches.halves([event for event, _ in rest]))
         _give_back(connection, rest, {row: waits[row[0]] for row in rest})
-        batch_figures.count_halving(connection, claim.handler, BATCH_LOST)
+        counters.count_halving(connection, claim.handler, BATCH_LOST)
         recovered.update(
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
         )

@@ -1,13 +1,12 @@
 """Sums that the receiver and the sweep keep, so that nobody counts the whole ledger, and what they say.
 
 - `activity`: what happened per minute and hour
-- `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests
+- `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests; what became of batches
 - `source_activity`: the same by source: when last, how much
 - `totals`: events by source and status
 - `event_counts`: what was accepted, pruned and replayed, so that the sums come to what came
 - `run_durations`: how long runs took
 - `issues`: failures by cause: when last, how many, and what a person has said of them
 - `worker_slots`: what workers are at
-- `batch_figures`: how large batches were, and what waits of those that failed
 - `backlog`: what is due, waits, is dead or held, is tried again, or in progress under a key
 """

@@ -20,6 +20,8 @@ is counted by, `what` the kind, and after a dot its detail:
     when-failed             an event on which the `when` of a forward failed, by handler; counted there, too
     unguarded               an event without a version that can be read, by the handler with `stale=` that took it
 
+What became of batches is counted by handler in a table of its own, in the transactions that end them.
+
 How many rows there may be depends on the configuration and the code, never on what strangers send.
 """
 
@@ -29,6 +31,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import psycopg
+from pydantic import Field
+
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.states import Waits
 
 
 class Kind(StrEnum):
@@ -65,6 +71,20 @@ class Tally(NamedTuple):
         return f"{self.kind}.{self.detail}" if self.detail else str(self.kind)
 
 
+class BatchFigures(ResponseModel):
+    """The outcomes of the batches of a handler that takes many events at once."""
+
+    handler: Ours
+    batches: int = Field(description="that succeeded")
+    events: int = Field(description="in these")
+    halvings: int = Field(description="batches that were split since they failed, or their worker died")
+    size: int | None = Field(
+        description="events of the smallest part that is to be tried by itself; null if there is none"
+    )
+    waiting: int = Field(description="parts that are to be tried by themselves")
+    error: str | None = Field(description="by which they failed")
+
+
 MAX_TYPES = 30
 """Event types of a source that are told apart; those that came again first."""
 MAX_TYPE_LENGTH = 100
@@ -82,6 +102,26 @@ _TOTALS = """
 SELECT split_part(what, '.', 1), source, what, count FROM hookonce.activity
 WHERE minutes = 0 AND split_part(what, '.', 1) = ANY(%s) ORDER BY source, what
 """
+_COUNT_BATCH = """
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 1, %s, 0)
+ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
+"""
+_COUNT_HALVING = """
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings, error) VALUES (%s, 0, 0, 1, %s)
+ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1, error = excluded.error
+"""
+_BATCH_FIGURES = f"""
+SELECT handler, coalesce(c.batches, 0) AS batches, coalesce(c.events, 0) AS events,
+       coalesce(c.halvings, 0) AS halvings, g.size, coalesce(g.waiting, 0) AS waiting,
+       CASE WHEN g.waiting > 0 THEN c.error END AS error
+FROM hookonce.batch_counts c FULL JOIN (
+    SELECT handler, min(size) AS size, count(*) AS waiting FROM (
+        SELECT waiting_handler AS handler, count(*) AS size FROM hookonce.queue
+        WHERE waits > '{Waits.BATCH}:' AND waits < '{Waits.BATCH};' AND token IS NULL
+        GROUP BY waits, waiting_handler) AS parts
+    GROUP BY handler) AS g USING (handler)
+ORDER BY handler
+"""  # noqa: S608  constants
 
 
 def add(connection: psycopg.Connection | psycopg.Cursor[Any], counts: Mapping[Tally, int]) -> None:
@@ -114,3 +154,18 @@ def totals(connection: psycopg.Connection) -> dict[Tally, int]:
     """Return the counts since ever."""
     rows = connection.execute(_TOTALS, [list(Kind)])
     return {Tally(Kind(kind), source, what[len(kind) + 1 :]): count for kind, source, what, count in rows}
+
+
+def batch_figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
+    """Return what became of batches, by handler."""
+    return {each.handler: each for each in all_as(BatchFigures, connection, _BATCH_FIGURES)}
+
+
+def count_batch(connection: psycopg.Connection, handler: str, events: int) -> None:
+    """Count a batch whose end does not do so: of one event, or in Django's transaction."""
+    connection.execute(_COUNT_BATCH, [handler, events], prepare=True)
+
+
+def count_halving(connection: psycopg.Connection, handler: str, error: str | None) -> None:
+    """Count a batch that is taken apart into halves, by an error if that is known."""
+    connection.execute(_COUNT_HALVING, [handler, error])
