@@ -104,7 +104,7 @@ class Executor:
         call = self._calls.known.get(handler.name) or self._calls.of(handler, self.alarm)
         self.connection.is_lost = None
         try:
-            if attempt.run.is_alone:  # its death is charged from now on
+            if attempt.run.is_suspect:  # its death is charged from now on
                 leases.note_start(self.connection.idle_ledger, attempt.run)
             transactions.begin(attempt)
             self._read_events(attempt, transactions.blocks)
@@ -200,7 +200,7 @@ class Executor:
     def _ticket(self, attempt: Attempt) -> int | None:
         """Return the ticket of a run of which nothing but its effects and its end is committed; nobody awaits it."""
         shared, run, handler = self.shared, attempt.run, attempt.handler
-        is_special = handler.batch or handler.durable or run.is_alone or run.event.provider == COMMAND
+        is_special = handler.batch or handler.durable or run.is_suspect or run.event.provider == COMMAND
         if shared.train is None or is_special:
             return None
         if not run.event.keep_body or not shared.handlers.is_quick(handler.name):

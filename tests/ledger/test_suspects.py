@@ -140,7 +140,7 @@ def test_suspects_are_claimed_one_at_a_time_the_oldest_first(connection, suspect
     claimed = [claim_suspect(connection) for _ in range(4)]
 
     assert [run and run.event.id for run in claimed] == [*suspects, None]
-    assert all(run.is_alone for run in claimed[:3])
+    assert all(run.is_suspect for run in claimed[:3])
 
 
 def test_suspect_that_is_done_is_no_suspect(connection, suspects):

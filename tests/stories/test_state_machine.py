@@ -333,11 +333,11 @@ class Inbox(RuleBasedStateMachine):
         for run, each in zip(runs, claimed, strict=True):
             assert run.is_open
             assert run.token is None
-            assert run.is_suspect == each.is_alone
+            assert run.is_suspect == each.is_suspect
             assert each.attempt == run.attempts + 1
             run.token = each.token
         if runs:
-            self.claimed.append(Claimed(runs, is_charged=claimed[0].is_alone))
+            self.claimed.append(Claimed(runs, is_charged=claimed[0].is_suspect))
         return claimed
 
     @rule()
@@ -562,7 +562,8 @@ IS_IGNORED = """
 SELECT FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.status = 'ignored'
 """
 HELD = """
-SELECT c.token::text, c.is_alone AND c.started_at IS NOT NULL, array_agg(ARRAY[e.event_id, q.handler] ORDER BY t.number)
+SELECT c.token::text, c.is_suspect AND c.started_at IS NOT NULL,
+       array_agg(ARRAY[e.event_id, q.handler] ORDER BY t.number)
 FROM hookonce.claims c, unnest(c.events, c.places) WITH ORDINALITY AS t (event, n, number)
 JOIN hookonce.queue q USING (event, n) JOIN hookonce.events e ON e.id = q.event WHERE q.token = c.token
 GROUP BY c.token

@@ -161,7 +161,7 @@ CREATE TABLE hookonce.claims (
     events bigint[] NOT NULL,
     places smallint[] NOT NULL,
     slots integer NOT NULL DEFAULT 1,
-    is_alone boolean NOT NULL DEFAULT false,
+    is_suspect boolean NOT NULL DEFAULT false,
     started_at timestamptz,
     handler text COLLATE "C"
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);

@@ -84,8 +84,7 @@ class QueuedRun(NamedTuple):
 class ClaimedRun(NamedTuple):
     """One run under our lease: row `n` of its event in the queue.
 
-    `attempt` is the number that its start has. `is_alone`: it is a suspect, and nothing runs beside it. `is_trial`: it
-    is run to see whether its handler, whose breaker is open, can go on.
+    `attempt` is the number that its start has. `is_suspect`: nothing runs beside it. `is_trial`: it is run to see whether its handler, whose breaker is open, can go on.
     """
 
     event: ClaimedEvent
@@ -94,7 +93,7 @@ class ClaimedRun(NamedTuple):
     attempt: int
     cycle: int
     token: uuid.UUID
-    is_alone: bool = False
+    is_suspect: bool = False
     is_trial: bool = False
 
     @property

@@ -75,9 +75,9 @@ WITH leased AS (
                AS t (event, n, handler, token) OFFSET 0) AS t
     WHERE q.ctid = t.row
 )
-INSERT INTO hookonce.claims (token, lease_until, events, places, slots, is_alone, handler)
+INSERT INTO hookonce.claims (token, lease_until, events, places, slots, is_suspect, handler)
 SELECT token, now() + %(lease)s, array_agg(event ORDER BY number), array_agg(n ORDER BY number), %(slots)s,
-       %(is_alone)s, %(batch_of)s
+       %(is_suspect)s, %(batch_of)s
 FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
      WITH ORDINALITY AS t (event, n, handler, token, number)
 GROUP BY token
@@ -225,7 +225,7 @@ def _leased(
             each.row.attempts + 1,
             each.row.cycle,
             tokens[each.lane],
-            is_alone=each.row.waits == Waits.SUSPECT,
+            is_suspect=each.row.waits == Waits.SUSPECT,
             is_trial=each.is_trial,
         )
         for each in planned
@@ -288,7 +288,7 @@ def write(  # noqa: PLR0913  the last three by keyword
             "tokens": [run.token for run in runs],
             "lease": LEASE,
             "slots": slots,
-            "is_alone": word == Waits.SUSPECT,
+            "is_suspect": word == Waits.SUSPECT,
             "batch_of": runs[0].handler if word == Waits.BATCH and len(runs) > 1 else None,
         }
         connection.execute(_LEASE, values, prepare=True)

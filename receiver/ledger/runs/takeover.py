@@ -32,7 +32,7 @@ AT_ONCE = 20
 """Claims taken over in one go."""
 AGAIN = "again"
 
-_COLUMNS = "token, events, places, slots, is_alone, started_at IS NOT NULL, handler"
+_COLUMNS = "token, events, places, slots, is_suspect, started_at IS NOT NULL, handler"
 _OVER = f"SELECT {_COLUMNS} FROM hookonce.claims WHERE {LEASE_IS_OVER} ORDER BY lease_until LIMIT {AT_ONCE}"  # noqa: S608
 _OF = f"SELECT {_COLUMNS} FROM hookonce.claims WHERE token = ANY(%s)"  # noqa: S608  a constant
 _LOCK_CLAIM = """
@@ -75,7 +75,7 @@ class LostClaim(NamedTuple):
     events: list[int]
     places: list[int]
     slots: int
-    is_alone: bool
+    is_suspect: bool
     is_started: bool
     handler: str | None
 
@@ -155,10 +155,10 @@ class ConnectionLoss(NamedTuple):
 
     def ending(self, run: ClaimedRun, number: int) -> AttemptResult:
         """Return the end of the attempt: charged where it was alone and the handler may be what ends connections."""
-        is_charged = self.is_own and run.is_alone and number >= CHARGED_FROM
+        is_charged = self.is_own and run.is_suspect and number >= CHARGED_FROM
         if is_charged:
             return self.how.charged(run.handler, run.attempt)
-        is_suspect = run.is_alone or number >= CHARGED_FROM - 1
+        is_suspect = run.is_suspect or number >= CHARGED_FROM - 1
         pause = min(FIRST_PAUSE * 2 ** min(abs(number) - 1, _MOST_COUNTED), LONGEST_PAUSE)
         waits = Waits.SUSPECT if is_suspect else None
         return AttemptResult(RunStatus.WAITING, counted=False, delay=pause, waits=waits)
@@ -186,7 +186,7 @@ def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
     with connection.transaction():
         found = _claims(connection, _OF, [token])
     left = [
-        _take_over(connection, claim._replace(is_alone=False), WorkerEnd(), is_dead=True) for claim in found
+        _take_over(connection, claim._replace(is_suspect=False), WorkerEnd(), is_dead=True) for claim in found
     ]
     return any(status != RunStatus.DEAD for each in left for status in each)
 
@@ -254,7 +254,7 @@ def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, h
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
         )
         recovered[Tally(Kind.RECOVERED_RUN, claim.handler, AGAIN)] += 1
-    elif claim.is_alone and claim.is_started:
+    elif claim.is_suspect and claim.is_started:
         for row in rest:
             handler, attempt = left.attempts[row]
             ending = how.charged(handler, attempt)
@@ -294,7 +294,7 @@ def settle(
     `psycopg.errors.LockNotAvailable` where a transaction of the attempt goes on.
     """
     key = (run.event.id, run.n)
-    ending = AttemptResult(RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_alone else None)
+    ending = AttemptResult(RunStatus.WAITING, counted=False, waits=Waits.SUSPECT if run.is_suspect else None)
     number = 0
     with connection.transaction():
         if cut_off is not None:

@@ -90,7 +90,7 @@ def charges_all_that_were_under_way(patch):
     right = takeover.settle_rows
 
     def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_alone=True, is_started=True), left, how)
+        return right(connection, claim._replace(is_suspect=True, is_started=True), left, how)
 
     patch.setattr(takeover, "settle_rows", settle)
 
@@ -99,7 +99,7 @@ def charges_no_suspect(patch):
     right = takeover.settle_rows
 
     def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_alone=False), left, how)
+        return right(connection, claim._replace(is_suspect=False), left, how)
 
     patch.setattr(takeover, "settle_rows", settle)
 

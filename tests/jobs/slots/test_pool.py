@@ -246,7 +246,7 @@ def test_claim_of_a_pool_says_how_many_may_have_been_started(inbox, pool_of, let
 
     with pool_of(2) as pool:
         pool.run_due()
-        until(lambda: inbox.rows("SELECT slots, is_alone FROM hookonce.claims"), [(2, False)])
+        until(lambda: inbox.rows("SELECT slots, is_suspect FROM hookonce.claims"), [(2, False)])
 
 
 def test_give_up_is_dead_at_once(inbox, pool_of):

@@ -24,7 +24,7 @@ SECONDS = 60
 HOUR = timedelta(hours=1)
 AT_ONCE = timedelta(0)
 RUNNING_ALONE = """
-SELECT 1 FROM hookonce.run_states r JOIN hookonce.claims c USING (token) WHERE r.handler = '{}' AND c.is_alone
+SELECT 1 FROM hookonce.run_states r JOIN hookonce.claims c USING (token) WHERE r.handler = '{}' AND c.is_suspect
 """
 
 

@@ -110,16 +110,16 @@ def starts_the_last_of_a_claim_first():
 
 
 def charges_nobody_who_was_alone():
-    settle_as(is_alone=False)
+    settle_as(is_suspect=False)
 
 
 def charges_the_whole_batch():
-    settle_as(is_alone=True)
+    settle_as(is_suspect=True)
 
 
-def settle_as(*, is_alone):
+def settle_as(*, is_suspect):
     def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_alone=is_alone, is_started=is_alone), left, how)
+        return right(connection, claim._replace(is_suspect=is_suspect, is_started=is_suspect), left, how)
 
     right = replace(takeover, "settle_rows", settle)
 
@@ -127,10 +127,10 @@ def settle_as(*, is_alone):
 def charges_all_that_were_under_way():
     def settle(connection, claim, left, how):
         rows = [row for row in claim.rows if row in left.sources]
-        for part, is_alone in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
+        for part, is_suspect in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
             events, places = [event for event, _ in part], [n for _, n in part]
             those = claim._replace(
-                events=events, places=places, slots=0, is_alone=is_alone, is_started=is_alone
+                events=events, places=places, slots=0, is_suspect=is_suspect, is_started=is_suspect
             )
             right(connection, those, left, how)
 
