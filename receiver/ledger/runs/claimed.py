@@ -84,7 +84,8 @@ class QueuedRun(NamedTuple):
 class ClaimedRun(NamedTuple):
     """One run under our lease: row `n` of its event in the queue.
 
-    `attempt` is the number that its start has. `is_suspect`: nothing runs beside it. `is_trial`: it is run to see whether its handler, whose breaker is open, can go on.
+    `attempt` is the number that its start has. `is_suspect`: nothing runs beside it. `is_trial`: it is run to see
+    whether its handler, whose breaker is open, can go on.
     """
 
     event: ClaimedEvent
