@@ -142,7 +142,9 @@ def test_event_is_read_once_however_it_is_shown(hookonce, stored, monkeypatch, s
     stored("evt_1")
     stored("evt_1", body=b"other")
     read, times = event_details.detail, []
-    monkeypatch.setattr(event_details, "detail", lambda *which: times.append(which) or read(*which))
+    monkeypatch.setattr(
+        event_details, "detail", lambda *which, **how: times.append(which) or read(*which, **how)
+    )
 
     assert hookonce("events", "show", "stripe:evt_1", *shown).code == 0
 

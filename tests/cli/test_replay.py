@@ -192,11 +192,9 @@ def test_replay_lists_the_bulk_replays(hookonce, stored):
     listed = hookonce("replay", "--list", "--json")
 
     [bulk] = listed.documents
-    assert (bulk["matched"], bulk["replayed"], bulk["filter"]) == (
-        1,
-        1,
-        {"source": "stripe", "status": "held"},
-    )
+    assert (bulk["matched"], bulk["replayed"]) == (1, 1)
+    assert bulk["filter"].items() >= {"source": "stripe", "status": "held"}.items()
+    assert "until" in bulk["filter"], "what comes later is not meant"
     assert "source stripe, status held" in hookonce("replay", "--list").lines[1]
 
 

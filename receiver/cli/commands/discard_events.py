@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.desk import all_steps, asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
@@ -14,8 +14,7 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.cli.replay.named import report_unknown
-from hookonce.receiver.desk.dead_letters import DiscardRequest, Discards, discard_events
-from hookonce.receiver.desk.registry import Asks
+from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
 
 _NAMED = 20
 """Events named by their ids; more are counted."""
@@ -48,7 +47,7 @@ def discard(
     """
     asked = asking(DiscardRequest, **given_of(options), events=list(references), dry_run=dry_run)
     with desk() as here:
-        found = _all(here, asked)
+        found = all_steps(here, discard_events, asked)
     if as_json:
         print_json(found.model_dump(exclude={"next"}))
     else:
@@ -63,16 +62,6 @@ def discard(
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
     if found.running or unknown:
         sys.exit(Exit.PARTIAL)
-
-
-def _all(here: Asks, asked: DiscardRequest) -> Discards:
-    """Take all steps; return them as one."""
-    found = step = here.ask(discard_events, asked=asked)
-    while step.next is not None:
-        step = here.ask(discard_events, asked=asked.model_copy(update={"cursor": step.next}))
-        found.discarded += step.discarded
-        found.running += step.running
-    return found
 
 
 def _listed(numbers: list[int]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.desk import all_steps, asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
@@ -14,7 +14,6 @@ from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.cli.replay.named import report_unknown
 from hookonce.receiver.desk.maintenance import Erased, ErasureRequest, erase_events
-from hookonce.receiver.desk.registry import Asks
 
 _NAMED = 20
 """Events named by their ids; more are counted."""
@@ -56,12 +55,12 @@ def erase(
     }
     asked = asking(ErasureRequest, **given, events=list(references), dry_run=True)
     with desk() as here:
-        found = left = _all(here, asked)
+        found = left = all_steps(here, erase_events, asked)
         if (found.erased or found.refused) and not dry_run:
             if not yes:
                 confirm(f"{_told(found)} would be erased, for ever", "erase them")
-            found = _all(here, asked.model_copy(update={"dry_run": False}))
-            left = _all(here, asked) if given else found
+            found = all_steps(here, erase_events, asked.model_copy(update={"dry_run": False}))
+            left = all_steps(here, erase_events, asked) if given else found
     if as_json:
         print_json(found.model_dump(exclude={"next"}))
     else:
@@ -78,19 +77,6 @@ def erase(
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
     if found.open or unknown or left.closed or (left is not found and (left.erased or left.refused)):
         sys.exit(Exit.PARTIAL)
-
-
-def _all(here: Asks, asked: ErasureRequest) -> Erased:
-    """Take all steps; return them as one."""
-    found = here.ask(erase_events, asked=asked)
-    step = found
-    while step.next is not None:
-        step = here.ask(erase_events, asked=asked.model_copy(update={"cursor": step.next}))
-        found.erased += step.erased
-        found.open += step.open
-        found.refused += step.refused
-        found.closed += step.closed
-    return found
 
 
 def _told(found: Erased) -> str:

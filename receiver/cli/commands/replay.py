@@ -18,8 +18,7 @@ from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.replay import named, question
 from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
-from hookonce.receiver.desk.events import count_events
-from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
     BulkFilter,
@@ -136,17 +135,21 @@ def _begun(
             tell(f"bulk replay {number} is complete; nothing to do")
             return None
         return bulk
-    wanted = asking(BulkFilter, **given)
-    counted = here.ask(count_events, asked=asking(EventFilter, **given))
-    if counted.hint:
-        tell(clean(counted.hint))
-    chosen = question.ask(counted, options, as_json=as_json)
-    if chosen is None:
-        return None
-    asked = BulkReplayRequest(
-        filter=wanted, rate=options["rate"], limit=options["limit"] or None, expected=chosen, driven=True
+    asked = asking(
+        BulkReplayRequest,
+        filter=asking(BulkFilter, **given),
+        rate=options["rate"],
+        limit=options["limit"] or None,
+        driven=True,
     )
-    return here.ask(start_bulk_replay, asked=asked)
+    try:
+        plan = start_bulk_replay.plan(here, asked=asked)
+    except NotFound as error:
+        tell(clean(str(error)))
+        return None
+    if not question.is_agreed(plan.shown, options, as_json=as_json):
+        return None
+    return here.ask(start_bulk_replay, **plan.models)
 
 
 def _replay_all(here: Asks, bulk: BulkReplay, options: Mapping[str, Any], *, as_json: bool) -> None:
