@@ -182,6 +182,24 @@ def test_worker_books_and_stops_when_told(project, alias, options, cold):
     ]
 
 
+def test_supervisor_of_many_slots_has_suspects_run_in_the_framework(project):
+    with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
+        assert served.deliver(paid(1)).status == 200
+    with psycopg.connect(project.database_url, autocommit=True) as connection:
+        connection.execute("UPDATE hookonce.queue SET handler = 'shop.webhooks.book', waits = 'suspect'")
+
+    worker = project.start("manage.py", "hookonce_worker", "--concurrency", "2")
+    until(
+        lambda: project.query("SELECT status FROM hookonce.event_states"),
+        [("done",)],
+        seconds=DEADLINE,
+        process=worker,
+    )
+    end(worker)
+
+    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
+
+
 def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, redis_url):
     migrate.upgrade(with_schema(empty_database, "inbox"))
     project = Project("django", tmp_path, empty_database, redis_url)
