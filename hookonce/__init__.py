@@ -17,16 +17,17 @@ from hookonce import late_names
 if TYPE_CHECKING:
     from hookonce.jobs.attempts.failure_callbacks import FailedAttempt as FailedAttempt
     from hookonce.jobs.attempts.failure_callbacks import on_failure as on_failure
+    from hookonce.jobs.capabilities.steps import NEVER_HAPPENED as NEVER_HAPPENED
+    from hookonce.jobs.capabilities.steps import UNKNOWN as UNKNOWN
+    from hookonce.jobs.capabilities.steps import StepStopped as StepStopped
     from hookonce.jobs.event import ReceivedEvent as ReceivedEvent
     from hookonce.jobs.event import Refusal as Refusal
     from hookonce.jobs.event import StepError as StepError
+    from hookonce.jobs.event import WaitError as WaitError
     from hookonce.jobs.handlers import GiveUp as GiveUp
     from hookonce.jobs.handlers import RetryLater as RetryLater
     from hookonce.jobs.registration import on as on
     from hookonce.jobs.registration import on_batch as on_batch
-    from hookonce.jobs.steps import NEVER_HAPPENED as NEVER_HAPPENED
-    from hookonce.jobs.steps import UNKNOWN as UNKNOWN
-    from hookonce.jobs.steps import StepStopped as StepStopped
     from hookonce.receiver.endpoints.attempt import Operation as Operation
     from hookonce.receiver.endpoints.attempt import current_operation as current_operation
     from hookonce.receiver.endpoints.endpoint import idempotent as idempotent

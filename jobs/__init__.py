@@ -3,7 +3,7 @@
 - `event`: the event as a handler sees it
 - `provider_lookup`: the provider that reads an event's body
 - `registration`, `handlers`, `handler_signature`: `@on`, `@on_batch`, the registry behind, and what handlers ask for
-- `steps`: parts of a handler that are done once for its event
+- `capabilities`: what an event can do beside holding its data: steps, waits for other events
 - `order`: the newest wins: what becomes of an event that is older than what was done
 - `configured`: the handlers that the configuration makes: of commands, and of forwards
 - `worker`: the RQ worker, and the one job it takes

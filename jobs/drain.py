@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from hookonce.jobs.alerts import delivery
+from hookonce.jobs.capabilities import waits
 from hookonce.jobs.claimer import AWAY, Claimer
 from hookonce.jobs.configured import commands, forwards
 from hookonce.jobs.handlers import Registry
@@ -34,7 +35,7 @@ def process_claimer() -> Claimer:
 
 
 def handlers_of(settings: Settings) -> Registry:
-    """Import the user's handlers, each for a source or provider there is, and add those that send events on and alerts.
+    """Import the user's handlers, each for a source or provider there is, and add those of ours.
 
     Raises `ConfigError` and `HandlerError`.
     """
@@ -45,6 +46,7 @@ def handlers_of(settings: Settings) -> Registry:
     registry.require_places([*settings.sources, *ours], names(settings.provider_places))
     commands.register(registry, settings.commands)
     delivery.register(registry, settings.alerts)
+    waits.register(registry)
     return registry
 
 

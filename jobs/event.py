@@ -26,6 +26,12 @@ STEPS = "steps"
 """The name of the capability that steps are."""
 AFTER_COMMIT = "after_commit"
 """The name of the capability to leave calls behind."""
+WAITS, NOTES = "waits", "notes"
+"""The names of the capabilities that waits are, and the notes of what has come."""
+NO_WAITS = (
+    "this event can't wait; event.wait is for a handler (@on with awaits=) that takes one event in a transaction "
+    "(in a test: inbox.deliver), not for a batch and not with tx='none'"
+)
 NO_STEPS = (
     "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them "
     "(in a test: inbox.deliver)"
@@ -42,6 +48,10 @@ class BodyDropped(QuotesNothing):
 
 class StepError(QuotesNothing):
     """A step that can't be done as the handler asks for it; nothing was called."""
+
+
+class WaitError(QuotesNothing):
+    """A wait that can't be, as the handler asks for it."""
 
 
 class Refusal(Exception):  # noqa: N818  what the handler answers
@@ -182,6 +192,19 @@ class ReceivedEvent:
             )
         made.calls.append(call)
 
+    def wait(self, name: str, value: object, *, timeout: float | timedelta) -> Any:  # noqa: ANN401  the event's data
+        """Wait for the first event of a source and type that the handler has declared under `name` (`awaits=`).
+
+        Return the data of the event whose value at the declared place is `value`, whether it has come already or comes
+        later; None where none comes within `timeout` (seconds or a timedelta, 90 days at most) of the first call. An
+        event whose body is gone by then is `{"event": ID}`. The attempt ends meanwhile, and what it wrote is rolled
+        back; another one, uncharged, calls the handler again and gets the same answer. In an `async def` handler the
+        call is awaited. Raises: `WaitError`.
+        """
+        if (waits := self.capability(WAITS)) is None:
+            raise WaitError(NO_WAITS)
+        return waits.wait(name, value, timeout)
+
     def capability(self, name: str) -> Any:  # noqa: ANN401  each is of a class of its own
         """Return a `Capability` of this attempt, made for the first that asks; None where the event can have none."""
         made = self.capabilities
@@ -189,7 +212,7 @@ class ReceivedEvent:
             made.setdefault(name, new)  # the first thread's is everybody's
         return made.get(name)
 
-    def _steps(self) -> Any:  # noqa: ANN401  `jobs.steps.Steps`
+    def _steps(self) -> Any:  # noqa: ANN401  `jobs.capabilities.steps.Steps`
         if (steps := self.capability(STEPS)) is None:
             raise StepError(NO_STEPS)
         return steps

@@ -22,6 +22,7 @@ from hookonce.jobs.handler_signature import Signature, signature_of, signature_o
 from hookonce.providers.kit.events.subjects import About, about
 from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
+from hookonce.receiver.ledger.waits import Awaited
 
 QUICK = timedelta(milliseconds=5)
 """Attempts that take less may share a flush with others (`jobs.attempts.train`)."""
@@ -114,6 +115,7 @@ class Handler:
     stale: str | None = None
     entity: tuple[str, ...] | None = None
     version: str | None = None
+    awaits: tuple[tuple[str, Awaited], ...] = ()
 
     @cached_property
     def about(self) -> About | None:
@@ -146,6 +148,7 @@ class Handler:
             self.stale,
             self.entity,
             self.version,
+            self.awaits,
         )
 
     @property
@@ -162,6 +165,7 @@ class Handler:
             stale=self.stale,
             entity=self.entity,
             version=self.version,
+            awaits=dict(self.awaits) or None,
         ).model_dump(exclude_none=True)
         said = json.loads(self.models) if self.models else {}
         said |= {LIMITS: limits} if limits else {}
@@ -222,12 +226,13 @@ class Registry:
         """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""
         known = {provider.replace("-", "_") for provider in providers}
         wrong = [
-            each
+            (each.name, verb, place)
             for each in self._handlers
-            if each.place not in sources and each.place.replace("-", "_") not in known
+            for verb, place in [("takes", each.place), *(("awaits", one.source) for _, one in each.awaits)]
+            if place not in sources and place.replace("-", "_") not in known
         ]
         if wrong:
-            raise HandlerError("; ".join(_misplaced(handler, [*sources, *providers]) for handler in wrong))
+            raise HandlerError("; ".join(_misplaced(*each, [*sources, *providers]) for each in wrong))
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
         """Return the handlers that take such an event, each once however many patterns it has."""
@@ -326,12 +331,12 @@ registry = Registry()
 """The process's own, filled by `@on` as handler modules are imported."""
 
 
-def _misplaced(handler: Handler, places: Collection[str]) -> str:
-    close = get_close_matches(handler.place, places, n=1)
+def _misplaced(handler: str, verb: str, place: str, places: Collection[str]) -> str:
+    close = get_close_matches(place, places, n=1)
     hint = (
         f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
     )
-    return f"handler '{handler.name}' takes events of '{handler.place}', no source and no provider; {hint}"
+    return f"handler '{handler}' {verb} events of '{place}', no source and no provider; {hint}"
 
 
 @lru_cache(maxsize=1024)

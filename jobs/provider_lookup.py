@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from hookonce.jobs.event import json_or_none
 from hookonce.providers import Delivery, Event, Rejected
@@ -30,6 +31,16 @@ def provider_lookup(settings: Settings) -> Callable[[str, str], Provider | None]
             return None
 
     return found
+
+
+def data_of(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401  whatever the sender sent
+    """Return the data of an event: as its provider reads it, or the JSON of its body; None where it can't be read."""
+    if provider is None:
+        return json_or_none(delivery.body)
+    try:
+        return provider.events(delivery)[0].data
+    except (Rejected, IndexError):
+        return None
 
 
 def _or_json(provider: Provider) -> Provider:

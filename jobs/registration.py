@@ -3,7 +3,7 @@
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from hookonce.jobs.handlers import (
 from hookonce.providers.kit.reading import json_paths
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.runs.run_limits import PER, BatchSize, Rate, RunLimit
+from hookonce.receiver.ledger.waits import Awaited
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
@@ -41,7 +42,9 @@ _UNFIT_FOR_BATCHES = {
     "stale": "its events have many entities; take them one by one, with @on",
     "entity": "its events have many entities; take them one by one, with @on",
     "version": "its events have many entities; take them one by one, with @on",
+    "awaits": "a batch can't wait; take the events one by one, with @on",
 }
+_AWAITS = '{"ci": ("github", "check_suite", "$.check_suite.head_sha")}'
 _WAIT = re.compile(r"(\d{1,5})(ms|s)", re.ASCII)
 
 
@@ -81,6 +84,7 @@ def on(
     stale: Literal["skip", "flag"] | None = None,
     entity: tuple[str, ...] | None = None,
     version: str | None = None,
+    awaits: Mapping[str, tuple[str, str, str]] | None = None,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -102,6 +106,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     stale: str | None = None,
     entity: tuple[str, ...] | None = None,
     version: str | None = None,
+    awaits: Mapping[str, tuple[str, str, str]] | None = None,
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
@@ -122,6 +127,10 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     ("skip"), or `event.is_stale` is true ("flag"). Where the sender's module does not say what an event is about,
     `entity=("$.order.id",)` and `version="$.updated_at"` do: paths into `event.data`. It needs `name=`.
 
+    `awaits` says for which other events `event.wait` may wait, each under a name: a source (or a provider), a type or
+    pattern, and the path into that event's `data` by which it is told apart, as in
+    `{"ci": ("github", "check_suite", "$.check_suite.head_sha")}`. It needs `name=`.
+
     `tx="none"` is for long work: the handler takes `(event)` alone, no transaction is open, and it opens short ones
     by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
     Raises `HandlerError` for values that make no sense.
@@ -140,6 +149,8 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         handler = replace(handler, limit=limit, is_named=name is not None, durable=durable)
         handler = replace(handler, stale=stale, entity=entity, version=version)
         _require_order(handler)
+        if awaits is not None:
+            handler = replace(handler, awaits=_awaited(handler, awaits))
         handlers.registry.add(handler)
         return function
 
@@ -354,18 +365,46 @@ def _require_order(handler: Handler) -> None:
         raise HandlerError(f"handler '{handler.name}': {wrong}")
 
 
+def _awaited(handler: Handler, awaits: object) -> tuple[tuple[str, Awaited], ...]:
+    """Return what a handler waits for, by name. Raises `HandlerError` for what can't be waited for."""
+    called = f"handler '{handler.name}': awaits="
+    if handler.is_long:
+        raise HandlerError(f"{called} needs a transaction, and tx='none' gives none; leave one of them out")
+    if not handler.is_named:
+        raise HandlerError(f'{called} needs name=, as in name="fulfil": waits are kept under that name')
+    if not isinstance(awaits, Mapping) or not awaits:
+        raise HandlerError(f"{called}{awaits!r} is wrong; expected {_AWAITS}")
+    found = []
+    for name, told in awaits.items():
+        is_said = isinstance(told, tuple) and len(told) == 3 and all(isinstance(one, str) for one in told)  # noqa: PLR2004
+        if not isinstance(name, str) or not name or not is_said:
+            raise HandlerError(
+                f"{called} {name!r}: {told!r} is wrong; expected source, type and path, as in {_AWAITS}"
+            )
+        awaited = Awaited(*told)
+        for what, text in (("name of a wait", name), ("source or provider", told[0]), ("type", told[1])):
+            _require_storable(what, text)
+        if wrong := _wrong_path(awaited.place):
+            raise HandlerError(f"{called} '{name}': {wrong}")
+        found.append((name, awaited))
+    return tuple(found)
+
+
 def _wrong_paths(entity: object, version: object) -> str | None:
     if entity is None or version is None:
         return f"entity= and version= go together; {'entity' if entity is None else 'version'}= is missing"
     if not isinstance(entity, tuple) or not entity:
         return f'{entity=} is no tuple of paths; expected one like entity=("$.order.id",)'
-    for path in (*entity, version):
-        try:
-            steps = json_paths.parse(str(path))
-        except ValueError as error:
-            return str(error)
-        if not steps or None in steps:
-            return f"{path!r} is not the path of one value; expected one like '$.order.id'"
+    return next(filter(None, (_wrong_path(str(path)) for path in (*entity, version))), None)
+
+
+def _wrong_path(path: str) -> str | None:
+    try:
+        steps = json_paths.parse(path)
+    except ValueError as error:
+        return str(error)
+    if not steps or None in steps:
+        return f"{path!r} is not the path of one value; expected one like '$.order.id'"
     return None
 
 

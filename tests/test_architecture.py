@@ -284,7 +284,7 @@ BORDERS = {
     "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),
     "receiver.app": (),
     # A capability of a handler's event is known where that is made, and nowhere else of an attempt.
-    "jobs.steps": ("jobs.attempts.handler_event",),
+    "jobs.capabilities.steps": ("jobs.attempts.handler_event",),
     "jobs.configured.origin": ("jobs.attempts.handler_event", "jobs.configured.forwards"),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
@@ -589,6 +589,8 @@ ENGINE = (
 """What decides on runs: no capability is threaded through it."""
 BESIDE_THE_ENGINE = (
     "jobs.order",
+    "jobs.capabilities.waits",
+    "receiver.ledger.waits",
     "jobs.configured.forwards",
     "receiver.ledger.entities",
     "receiver.outbound.brokers",

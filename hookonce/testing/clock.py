@@ -9,6 +9,7 @@ _SHIFT = (
     "UPDATE hookonce.queue SET due_at = due_at - %(by)s, slot_at = slot_at - %(by)s",
     "UPDATE hookonce.claims SET lease_until = lease_until - %(by)s",
     "UPDATE hookonce.limits SET head = head - %(by)s",
+    "UPDATE hookonce.waits SET since = since - %(by)s, until = until - %(by)s WHERE ended_at IS NULL",
     "UPDATE hookonce.breakers SET try_at = try_at - %(by)s, opened_at = opened_at - %(by)s",
 )
 

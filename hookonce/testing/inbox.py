@@ -19,6 +19,7 @@ from werkzeug.test import Client
 
 from hookonce.jobs import handlers, stopping
 from hookonce.jobs.attempts.attempt import MakeTransactions
+from hookonce.jobs.capabilities import waits
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.registration import import_handlers
@@ -360,4 +361,5 @@ def _registry_of(found: Collection[Handler]) -> Registry:
     registry = Registry()
     for each in found:
         registry.add(each)
+    waits.register(registry)
     return registry

@@ -54,11 +54,16 @@ class Calls:
         return call
 
     def _made(self, handler: Handler, alarm: TimeLimit) -> Call:
-        if handler.stale is None:
-            return self._plain(handler, alarm)
-        from hookonce.jobs import order
+        call = self._plain(handler, alarm)
+        if handler.awaits:
+            from hookonce.jobs.capabilities import waits
 
-        return order.guarded(self._plain(handler, alarm), handler, self._entities_of)
+            call = waits.watched(call, handler, self._entities_of)
+        if handler.stale is not None:
+            from hookonce.jobs import order
+
+            call = order.guarded(call, handler, self._entities_of)
+        return call
 
     def _plain(self, handler: Handler, alarm: TimeLimit) -> Call:
         if handler.is_long:

@@ -10,19 +10,22 @@ from typing import Any
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.ports import Blocks
 from hookonce.jobs.attempts.shared import Shared
+from hookonce.jobs.capabilities.steps import Steps, steps_of
+from hookonce.jobs.capabilities.waits import EventWaits, Notes, waits_of
 from hookonce.jobs.configured.origin import ORIGIN, Origin
 from hookonce.jobs.event import (
     AFTER_COMMIT,
+    NOTES,
     STEPS,
+    WAITS,
     AfterCommit,
     BodyDropped,
     Capability,
     ReceivedEvent,
-    json_or_none,
 )
 from hookonce.jobs.handlers import Handler
-from hookonce.jobs.steps import Steps, steps_of
-from hookonce.providers import Delivery, Rejected
+from hookonce.jobs.provider_lookup import data_of
+from hookonce.providers import Delivery
 from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import Subject, subject_of
 from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
@@ -43,7 +46,22 @@ def _origin(_: Shared, run: ClaimedRun, __: Handler) -> Origin:
     return Origin(run.cycle, run.event.is_element)
 
 
-MAKERS: dict[str, Maker] = {STEPS: _steps, ORIGIN: _origin, AFTER_COMMIT: lambda *_: AfterCommit()}
+def _waits(shared: Shared, run: ClaimedRun, handler: Handler) -> EventWaits | None:
+    connect = shared.steps
+    return connect and waits_of(connect, run, handler, shared.sealing.keyring, shared.provider_of)
+
+
+def _notes(shared: Shared, *_: object) -> Notes | None:
+    return shared.steps and Notes(shared.steps)
+
+
+MAKERS: dict[str, Maker] = {
+    STEPS: _steps,
+    ORIGIN: _origin,
+    AFTER_COMMIT: lambda *_: AfterCommit(),
+    WAITS: _waits,
+    NOTES: _notes,
+}
 """The makers of capabilities, by name."""
 
 
@@ -66,12 +84,7 @@ def event_of(
 
     def parse() -> Any:  # noqa: ANN401  whatever the sender sent
         provider = None if event.is_element else shared.provider_of(event.source, event.provider)
-        if provider is None:
-            return json_or_none(raw)
-        try:
-            return provider.events(Delivery("POST", url, headers, raw))[0].data
-        except (Rejected, IndexError):
-            return None
+        return data_of(provider, Delivery("POST", url, headers, raw))
 
     def subject(data: object) -> Subject | None:
         provider = shared.provider_of(event.source, event.provider)

@@ -52,6 +52,8 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "decide_step": Route("POST", "/events/{event}/steps"),
     "get_entity": Route("GET", "/sources/{source}/entities/{entity}"),
     "forget_entity": Route("DELETE", "/sources/{source}/entities/{entity}"),
+    "list_waits": Route("GET", "/waits"),
+    "wake": Route("POST", "/events/{event}/wake"),
     "list_rejected": Route("GET", "/rejected"),
     "get_rejected": Route("GET", "/rejected/{rejection}"),
     "explain_rejected": Route("GET", "/rejected/{rejection}/explanation"),

@@ -80,6 +80,7 @@ COMMANDS = {
     "tokens": (f"{_HERE}.tokens:tokens", "Make and revoke tokens for the admin API."),
     "tail": (f"{_HERE}.tail:tail", "Print events as they come, until Ctrl-C."),
     "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
+    "waits": (f"{_HERE}.waits:waits", "List runs that wait for another event, and end a wait."),
     "workers": (f"{_HERE}.workers:workers", "List workers and what each is running."),
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
@@ -101,7 +102,7 @@ FURTHER = {
         *("alerts", "audit", "commands", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
-    "Fix": ("approximate", "entities", "resume", "reverify", "steps"),
+    "Fix": ("approximate", "entities", "resume", "reverify", "steps", "waits"),
     "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""

@@ -10,7 +10,7 @@
 - `diffs`: how a body differs from that of another event
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `stats`: the numbers of the inbox at a glance, and what workers are at
-- `replays`, `steps`, `entities`: running events again, and what a person decides about steps and newest versions
+- `replays`, `steps`, `entities`: running events again, and what a person decides about steps, waits and newest versions
 - `pulls`: events for another machine
 - `rejected`: what was refused, and another chance for it
 - `sources`: who sends, test events, and the secrets that senders handed out

@@ -18,6 +18,7 @@ from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
 from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
 from hookonce.receiver.ledger.steps import Step, StepStatus
 from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback, calls
+from hookonce.receiver.ledger.waits import Wait
 
 __all__ = [
     "GOOD",
@@ -48,5 +49,6 @@ __all__ = [
     "StepStatus",
     "Token",
     "Traceback",
+    "Wait",
     "calls",
 ]

@@ -1,4 +1,4 @@
-"""Steps of handlers, and the newest versions that they have done of an entity: what a person decides about them."""
+"""Steps and waits of handlers: what a person decides about them."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -11,10 +11,11 @@ from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.encryption import KeyMissing
-from hookonce.receiver.ledger import steps
+from hookonce.receiver.ledger import steps, waits
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.steps import RunUnderWay, Step
+from hookonce.receiver.ledger.waits import MOST_LISTED, Noted, OpenWait
 
 
 class Steps(ResponseModel):
@@ -95,3 +96,38 @@ def _no_step(which: EventPath, asked: StepDecision) -> NotFound:
     return NotFound(
         f"event {which.event} has no step '{asked.step}' of {asked.handler}; `hookonce steps list EVENT` shows them"
     )
+
+
+class Waits(ResponseModel):
+    """What waits for another event, and the kinds of events that are noted."""
+
+    data: list[OpenWait]
+    noted: list[Noted]
+
+
+class WakeRequest(RequestModel):
+    """The handler that is to go on without what it waits for."""
+
+    handler: Text
+
+
+@action(scope=Scope.READ)
+def list_waits(desk: Desk) -> Waits:
+    """List the runs that wait for another event, 1000 at most, and since when such events are noted."""
+    return Waits(data=waits.listed(desk.connection, MOST_LISTED), noted=waits.noted(desk.connection))
+
+
+def _what_waits(here: Asks, which: EventPath, asked: WakeRequest) -> Plan:
+    return Plan(here.ask(list_waits), {"which": which, "asked": asked})
+
+
+@action(scope=Scope.REPLAY, asks="what waits", looks=_what_waits, audits="wake")
+def wake(desk: Desk, which: EventPath, asked: WakeRequest) -> None:
+    """End the wait of a handler on an event: it goes on as if the time were over."""
+    if not waits.give_up(desk.connection, number_of(desk, which.event), asked.handler, desk.who):
+        raise Conflict(
+            f"no run of {asked.handler} on event {which.event} waits for another event, or it is under way; "
+            "`hookonce waits list` shows what waits",
+            code="no_wait",
+        )
+    desk.notifies_workers = True

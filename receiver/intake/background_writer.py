@@ -16,10 +16,10 @@ import psycopg
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections, add_secret_uses
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Tally
+from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
 from hookonce.receiver.logs import limited
 
 log = limited(__name__)

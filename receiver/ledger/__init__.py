@@ -7,13 +7,14 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `reasons`: why a run that is open is not run yet, and what may be paused
 - `rows`: which fields of a shape are columns of which table, and what rows that are shown are made of
 - `store`: takes events in; the unique key decides what is new
-- `redeliveries`, `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave
+- `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave
 - `runs`: the life of a run, from its claim to its end
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
 - `replay`: running stored events again, by name or all that match
 - `commands`: what became of commands
 - `steps`: steps of handlers, what a person decides about them, and the keys that others know them by
 - `entities`: the newest version of each object that a handler has done
+- `waits`: what handlers wait for, and the first event of each key that came
 - `queries`: what an operator looks up; reads only
 - `decryption`, `results`, `traceback_frames`: rows, results and errors as they are shown
 - `id_at_time`: where in the ledger a time is

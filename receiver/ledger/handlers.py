@@ -49,6 +49,9 @@ class HandlerLimits(ResponseModel):
         default=None, description="places of the object that an event is about"
     )
     version: Ours | None = Field(default=None, description="the place of that object's version")
+    awaits: dict[str, tuple[Ours, Ours, Ours]] | None = Field(
+        default=None, description="events that it may wait for, by name: source, type, place of the value"
+    )
 
     def words(self) -> Iterator[str]:
         """Yield each as one says it: `100/m`, `3 at once`, `per account`."""
@@ -66,6 +69,8 @@ class HandlerLimits(ResponseModel):
             yield f"waits {self.wait_seconds:g} s"
         if self.stale:
             yield f'stale="{self.stale}"'
+        if self.awaits:
+            yield f"awaits {', '.join(self.awaits)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,18 @@ FROM unnest(%s::text[], %s::text[]) AS t (handler, models)
 WHERE handlers.handler = t.handler AND handlers.models::text IS DISTINCT FROM t.models
 """
 _MODELS = "SELECT handler, models FROM hookonce.handlers WHERE handler = ANY(%s) AND models IS NOT NULL"
+_AWAIT = """
+INSERT INTO hookonce.awaited (source, type, place)
+SELECT DISTINCT place->>0, place->>1, place->>2
+FROM unnest(%s::text[]) AS t (models), json_each(t.models::json->'limits'->'awaits') AS a (name, place) ORDER BY 1, 2, 3
+ON CONFLICT DO NOTHING
+"""
+# What is declared no more is noted no more: once it is again, it is noted since then.
+_FORGET_AWAITED = """
+DELETE FROM hookonce.awaited WHERE (source, type, place) NOT IN (
+    SELECT a.place->>0, a.place->>1, a.place->>2
+    FROM hookonce.handlers, json_each(models->'limits'->'awaits') AS a (name, place))
+"""
 _FORGET = "DELETE FROM hookonce.handlers WHERE announced_at < now() - %s::interval"
 # A time in the future is from before the database's clock was set back: the number must not hold until then.
 _IS_ALIVE = "announced_at BETWEEN now() - %s::interval AND now() + interval '1 minute'"
@@ -145,6 +162,8 @@ def register_handlers(
         if declarations:
             connection.execute(_DESCRIBE, [list(declarations), list(declarations.values())])
         connection.execute(_FORGET, [FORGOTTEN_AFTER])
+        connection.execute(_FORGET_AWAITED)
+        connection.execute(_AWAIT, [list(declarations.values())])
         connection.execute(_FORGET_NUMBERS, [NUMBER_HOLDS])
 
 

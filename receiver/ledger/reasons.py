@@ -33,6 +33,7 @@ class WaitsFor(StrEnum):
     BATCH = "batch"
     BACKOFF = "backoff"
     DELAY = "delay"
+    EVENT = "event"
     WORKER = "worker"
 
     def __repr__(self) -> str:
@@ -200,6 +201,13 @@ REASONS: Final = (
         until="the time has come that its rate gives it",
         condition="r.slot_at IS NOT NULL",
         words="its handler's rate is used up",
+    ),
+    Reason(
+        waits_for=WaitsFor.EVENT,
+        until="the event has come that its handler waits for, or the time of the wait is over",
+        condition=f"""starts_with(r.schedule, '{PUT_OFF}') AND EXISTS (SELECT FROM hookonce.waits w
+            WHERE (w.event, w.handler, w.cycle) = (r.event, r.handler, r.cycle) AND w.ended_at IS NULL)""",
+        words="its handler waits for another event (event.wait)",
     ),
     Reason(
         waits_for=WaitsFor.BACKOFF,

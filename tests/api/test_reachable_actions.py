@@ -68,6 +68,8 @@ WHERE = {
     "decide_step": ("steps done", "decide"),
     "get_entity": ("entities show", "operations"),
     "forget_entity": ("entities forget", "operations"),
+    "list_waits": ("waits list", "operations"),
+    "wake": ("waits wake", "operations"),
     "list_workers": ("workers", "overview"),
     "explain_word": ("help", "operations"),
 }

@@ -10,8 +10,8 @@ import pytest
 from hookonce.receiver.dashboard import blueprint, events
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import log_context, traceback_context
-from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.results import LogLine, lines_as_json
+from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue

@@ -7,6 +7,7 @@ from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.results import CALL, AttemptLog, LogLine
 from hookonce.receiver.ledger.steps import Step
+from hookonce.receiver.ledger.waits import Wait
 
 CAME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOW = CAME + timedelta(hours=1)
@@ -234,3 +235,22 @@ def test_replay_begins_the_count_of_attempts_anew(cycle):
 
 def test_event_that_nobody_has_taken_is_only_received():
     assert [row.kind for row in drawn().rows] == [Kind.ARRIVAL]
+
+
+@pytest.mark.parametrize(("answer", "state"), [(7, "done"), (None, "failed")])
+def test_wait_for_another_event_is_a_row_from_its_first_call_to_its_answer(answer, state):
+    wait = Wait(
+        name="ci",
+        source="github",
+        type="check_run",
+        since=after(seconds=1),
+        until=after(days=3),
+        ended_at=after(minutes=5),
+        answer=answer,
+    )
+    done = run("done", started=after(minutes=5), finished=after(minutes=5, seconds=1), awaited=[wait])
+
+    (row,) = [row for row in drawn([done]).rows if row.kind is Kind.AWAITED]
+
+    assert (row.name, row.state, row.waited) == ("ci", state, "for github check_run")
+    assert row.wait == timedelta(minutes=4, seconds=59)

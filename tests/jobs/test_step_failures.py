@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hookonce import GiveUp
-from hookonce.jobs import steps as steps_of_handlers
-from hookonce.jobs.steps import Steps
+from hookonce.jobs.capabilities import steps as steps_of_handlers
+from hookonce.jobs.capabilities.steps import Steps
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.idempotency import operation
 from hookonce.receiver.idempotency import steps as store

@@ -3,11 +3,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hookonce.receiver.ledger import redeliveries, rejected
+from hookonce.receiver.ledger import rejected
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.runs import ignored
-from hookonce.receiver.ledger.stats import activity, event_counts, source_activity
+from hookonce.receiver.ledger.stats import activity, event_counts, redeliveries, source_activity
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 

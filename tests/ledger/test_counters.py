@@ -4,9 +4,9 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.stats import activity, counters, source_activity
 from hookonce.receiver.ledger.stats.counters import MAX_TYPES, Kind, Tally
+from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events

@@ -9,7 +9,7 @@ import pytest
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.intake import deduplication
-from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
+from hookonce.receiver.ledger import id_at_time, pauses, store
 from hookonce.receiver.ledger.database import round_trip
 from hookonce.receiver.ledger.maintenance import lost_events, partitions, retention
 from hookonce.receiver.ledger.queries import (
@@ -32,6 +32,7 @@ from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
     event_counts,
+    redeliveries,
     source_activity,
     totals,
 )

@@ -16,7 +16,7 @@ from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody
-from hookonce.receiver.desk.rows import AttemptLog, Step, StepStatus
+from hookonce.receiver.desk.rows import AttemptLog, Step, StepStatus, Wait
 from hookonce.receiver.ledger.states import RunStatus
 
 _MAX_CAUSES = 3
@@ -100,6 +100,7 @@ def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
             said.append(f"the next {soon(run.due_at)}")
         line = f"  {clean(run.handler)}  {paint(run.status)}{_why(run.waits)}, {', '.join(said)}"
         yield fitted(line)
+        yield from _event_waits(run.awaited, now)
         if run.is_skipped:
             yield f"    skipped: event {run.result['newest']} has a newer version of what it is about"
         elif run.result is not None:
@@ -108,6 +109,16 @@ def _runs(found: FullEvent, now: datetime) -> Iterator[str]:
             yield f"    {clean(run.unreadable)}"
         if run.error and run.status != RunStatus.DONE and (run.handler, run.error) not in failed:
             yield "    " + click.style(clean(run.error, lines=True).replace("\n", "\n    "), fg="red")
+
+
+def _event_waits(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
+    for wait in waits:
+        said = f"{clean(wait.name)}: {clean(wait.source)} {clean(wait.type)}, since {ago(wait.since, now)}"
+        if wait.ended_at is None:
+            yield fitted(f"    waits for {said}, until {_when(wait.until, now)}")
+        else:
+            answer = f"event {wait.answer} came" if wait.answer else "none came in time"
+            yield fitted(f"    waited for {said}: {answer}, {ago(wait.ended_at, now)}")
 
 
 def _steps(steps: Sequence[Step], now: datetime) -> Iterator[str]:

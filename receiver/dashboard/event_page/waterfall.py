@@ -1,4 +1,4 @@
-"""The timeline of an event: each attempt, its steps and traced calls as bars on one scale, and the pauses.
+"""The timeline of an event: each attempt, its steps and traced calls as bars on one scale, its waits, and the pauses.
 
 The scale is the same for all that was at work. A pause in which nothing was (minutes until the next attempt, where an
 attempt takes milliseconds) is drawn as a gap of one width, with its length on it: it would leave nothing to see of the
@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from hookonce.receiver.desk.content import ShownEvent
-from hookonce.receiver.desk.rows import Run, Step, StepStatus
+from hookonce.receiver.desk.rows import Run, Step, StepStatus, Wait
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_ROWS = 60
@@ -36,6 +36,7 @@ class Kind(StrEnum):
     ATTEMPT = "attempt"
     STEP = "step"
     CALL = "call"
+    AWAITED = "awaited"
     NEXT = "next"
 
 
@@ -179,6 +180,7 @@ def waterfall(found: ShownEvent, now: datetime) -> Waterfall:
 def _of_handler(found: ShownEvent, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
     """Yield the attempts of a handler, oldest first, each followed by the steps that it did."""
     run = next((run for run in found.runs if run.handler == handler), None)
+    yield from (_wait(each, handler, now) for each in (run.awaited if run else ()))
     attempts = sorted(_attempts(found, handler, run, now), key=lambda row: row.attempt)
     steps = [step for step in found.steps if step.handler == handler]
     before, before_cycle = came, 1
@@ -268,6 +270,14 @@ def _calls(found: ShownEvent, attempt: Row) -> Iterator[Row]:
                     end = start + timedelta(milliseconds=line.took)
                     state = "failed" if line.level else RunStatus.DONE
                     yield Row(Kind.CALL, line.text, state, log.handler, start, end, attempt=attempt.attempt)
+
+
+def _wait(wait: Wait, handler: str, now: datetime) -> Row:
+    """Return the row of a wait for another event."""
+    state = RunStatus.WAITING if wait.ended_at is None else RunStatus.DONE if wait.answer else "failed"
+    end = wait.ended_at or now
+    awaited = f"for {wait.source} {wait.type}"
+    return Row(Kind.AWAITED, wait.name, state, handler, end=end, since=wait.since, waited=awaited)
 
 
 def _numbered(cycle: int, attempt: int) -> str:

@@ -71,6 +71,9 @@ RIGHTS: Mapping[str, Rights] = {
     "run_logs": Rights("r", "rawd", "rawd"),
     "steps": Rights("r", "rawd", "rwd"),
     "entities": Rights("", "rawd", "rdl"),
+    "waits": Rights("", "rawd", "rwd"),
+    "arrivals": Rights("", "rawd", "rd"),
+    "awaited": Rights("", "rawd", "r"),
     "event_states": Rights("r", "r", "r"),
     "run_states": Rights("r", "r", "r"),
     # What people do

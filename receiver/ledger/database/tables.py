@@ -329,6 +329,42 @@ CREATE TABLE hookonce.entities (
     PRIMARY KEY (source, entity, account, handler)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
+-- What handlers wait for (`receiver.ledger.waits`): by the hash of source, type, place and value. A wait that has ended
+-- has the event that came, or none in time.
+CREATE TABLE hookonce.waits (
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    handler text COLLATE "C" NOT NULL,
+    cycle integer NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    key bytea NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    type text NOT NULL,
+    since timestamptz NOT NULL DEFAULT now(),
+    until timestamptz NOT NULL,
+    ended_at timestamptz,
+    answer bigint,
+    PRIMARY KEY (event, handler, cycle, name)
+);
+CREATE INDEX waits_open ON hookonce.waits (key) WHERE ended_at IS NULL;
+
+-- The first event of each key that came.
+CREATE TABLE hookonce.arrivals (
+    key bytea PRIMARY KEY,
+    event bigint NOT NULL REFERENCES hookonce.events ON DELETE CASCADE,
+    at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX arrivals_event ON hookonce.arrivals (event);
+
+-- What workers note, since when, and how long handlers have waited for it at most.
+CREATE TABLE hookonce.awaited (
+    source text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    place text COLLATE "C" NOT NULL,
+    since timestamptz NOT NULL DEFAULT now(),
+    longest interval,
+    PRIMARY KEY (source, type, place)
+);
+
 -- States
 
 CREATE VIEW hookonce.event_states AS

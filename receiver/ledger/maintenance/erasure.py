@@ -71,6 +71,8 @@ _ERASE = (
     # One whose row is locked is about to be that of a newer event.
     """DELETE FROM hookonce.entities WHERE ctid = ANY(ARRAY(
     SELECT ctid FROM hookonce.entities WHERE event = ANY(%s) FOR UPDATE SKIP LOCKED))""",
+    "DELETE FROM hookonce.arrivals WHERE event = ANY(%s)",
+    "DELETE FROM hookonce.waits WHERE event = ANY(%s)",
     "UPDATE hookonce.steps SET result = NULL, note = NULL, key_id = NULL WHERE event = ANY(%s)",
 )
 

@@ -27,6 +27,7 @@ from hookonce.receiver.ledger.maintenance.partitions import DropResult
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.waits import LONGEST
 from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
@@ -104,6 +105,15 @@ DELETE FROM hookonce.entities WHERE ctid = ANY (ARRAY(
     WHERE e.raised_at < coalesce(h.before, %(before)s) LIMIT %(step)s FOR UPDATE OF e SKIP LOCKED))
 """
 
+# Kept for as long as any handler waits, and while a wait for it lasts.
+_FORGET_ARRIVALS = f"""
+DELETE FROM hookonce.arrivals WHERE key = ANY (ARRAY(
+    SELECT key FROM hookonce.arrivals a
+    WHERE at < %(now)s - coalesce((SELECT max(coalesce(longest, '{LONGEST.days} days')) FROM hookonce.awaited),
+                                  '{LONGEST.days} days')
+          AND NOT EXISTS (SELECT FROM hookonce.waits w WHERE w.key = a.key AND w.ended_at IS NULL)
+    ORDER BY key LIMIT %(step)s))
+"""  # noqa: S608  a constant
 
 NOT_TAKEN_FOR = timedelta(minutes=30)
 """After which a body goes that a source does not keep and no handler took: in a deploy it may be taken until then."""
@@ -198,6 +208,9 @@ class RetentionPass:
         while not self.dry_run and connection.execute(_DROP_LOGS, gone).rowcount:
             yield
         yield from self._walk(connection, before["events"])
+        arrivals = {"now": now, "step": self.size}
+        while not self.dry_run and connection.execute(_FORGET_ARRIVALS, arrivals).rowcount:
+            yield
         if self.horizons.unkept and not self.dry_run:
             _drop_unkept(connection, self.horizons.unkept, now - NOT_TAKEN_FOR)
             yield

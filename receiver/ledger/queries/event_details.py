@@ -24,6 +24,7 @@ from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened
 from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import Step
+from hookonce.receiver.ledger.waits import OF_RUN, Wait
 
 
 class Run(ResponseModel):
@@ -50,6 +51,7 @@ class Run(ResponseModel):
     unreadable: Ours | None = Field(
         default=None, description="why the result can't be decrypted here; it is then null"
     )
+    awaited: list[Wait] = Field(default_factory=list, description="its waits for other events, in this cycle")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -102,7 +104,7 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
-       END AS error, {PARKED_RUN} AS parked, {WAITS_FOR} AS waits_for
+       END AS error, {PARKED_RUN} AS parked, {WAITS_FOR} AS waits_for, {OF_RUN} AS awaited
 FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
 """  # noqa: S608  constants
 

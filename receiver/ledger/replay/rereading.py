@@ -54,15 +54,19 @@ class UnreadDelivery:
 
 def find(connection: psycopg.Connection, event: int, keyring: Keyring) -> UnreadDelivery | None:
     """Return what is stored of an event; None where its body is gone, or can't be decrypted here."""
+    found = stored(connection, event, keyring)
+    return None if found is None or found.body.unreadable else found
+
+
+def stored(connection: psycopg.Connection, event: int, keyring: Keyring) -> UnreadDelivery | None:
+    """Return what is stored of an event; None where its body is gone. Its body may be one that can't be decrypted."""
     row = connection.execute(_STORED, [event]).fetchone()
     if row is None:
         return None
     received_at, provider, kind, account, *columns = row
-    stored = StoredBody(*columns)
-    body = decrypt_body(keyring, stored)
-    if body is None or body.unreadable:
-        return None
-    return UnreadDelivery(stored.source, received_at, provider, kind, account, body)
+    kept = StoredBody(*columns)
+    body = decrypt_body(keyring, kept)
+    return None if body is None else UnreadDelivery(kept.source, received_at, provider, kind, account, body)
 
 
 def end_as_read(connection: psycopg.Connection, event: int, keys: Sequence[Key]) -> None:

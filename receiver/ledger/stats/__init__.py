@@ -2,6 +2,7 @@
 
 - `activity`: what happened per minute and hour
 - `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests; what became of batches
+- `redeliveries`: how often an event came again
 - `source_activity`: the same by source: when last, how much
 - `totals`: events by source and status
 - `event_counts`: what was accepted, pruned and replayed, so that the sums come to what came
