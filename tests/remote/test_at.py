@@ -112,7 +112,7 @@ def test_tail_prints_what_is_new_of_another_inbox(far, served, monkeypatch):
             raise do
         do()
 
-    monkeypatch.setattr("hookonce.receiver.cli.commands.tail.time.sleep", between)
+    monkeypatch.setattr("hookonce.receiver.cli.commands.tail.sleep", between)
     told = far("tail", "--json")
 
     assert [(each["event_id"], each["status"]) for each in told.documents] == [

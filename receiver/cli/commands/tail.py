@@ -1,8 +1,8 @@
 """`hookonce tail`: events as they come, and what becomes of them, until Ctrl-C."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from time import sleep
 from typing import Any, NoReturn
 
 import click
@@ -54,12 +54,12 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
                     following = following or _begin(connection, wanted, last, as_json=as_json)
                     while True:
                         _print(following.look(connection), as_json=as_json)
-                        time.sleep(every)
+                        sleep(every)
             except (psycopg.OperationalError, LedgerUnavailable) as error:
                 if following is None:
                     raise
                 tell(f"the database is away ({type(error).__name__}); waiting for it")
-                time.sleep(_RETRY_INTERVAL)
+                sleep(_RETRY_INTERVAL)
     except KeyboardInterrupt:
         return
 
@@ -75,7 +75,7 @@ def _follow_there(wanted: Filter, last: int, every: float, *, as_json: bool) -> 
         )
         while True:
             _print(following.look(), as_json=as_json)
-            time.sleep(max(every, INTERVAL.total_seconds()))
+            sleep(max(every, INTERVAL.total_seconds()))
 
 
 def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json: bool) -> Tail:
