@@ -6,15 +6,20 @@ notifications with content are not looked at, and their content stays encrypted.
 receipt. A new URL is probed with `validationToken` in the
 query, which is sent back as plain text. Graph waits 3 s and tries for four hours.
 
+Subscriptions end within days and are renewed by PATCH, which answers 404 for one that is gone. The API is proven to
+with an app's `appId`, `password` and `tenant`, as `az ad sp create-for-rbac` prints them, or with a token as it is.
+
 https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks
+https://learn.microsoft.com/en-us/graph/api/subscription-update
 """
 
 import hmac
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, Unpack
+from urllib.parse import urlencode
 
 from hookonce.providers import Delivery, Reason, Rejected, Reply, kit
 
@@ -73,6 +78,65 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[kit.SignO
     return Delivery("POST", options.get("url", ""), sign(body, secret, now), made)
 
 
+_SUBSCRIPTIONS: Final = "https://graph.microsoft.com/v1.0/subscriptions"
+
+
+def _token(key: str, now: datetime) -> str | kit.calls.Request:  # noqa: ARG001
+    if not key.startswith("{"):
+        return key
+    app = kit.calls.key_document(key, "appId", "password", "tenant")
+    asked = {
+        "client_id": app["appId"],
+        "client_secret": app["password"],
+        "grant_type": "client_credentials",
+        "scope": "https://graph.microsoft.com/.default",
+    }
+    return kit.calls.Request(
+        "POST",
+        f"https://login.microsoftonline.com/{app['tenant']}/oauth2/v2.0/token",
+        {"content-type": "application/x-www-form-urlencoded"},
+        urlencode(asked).encode(),
+    )
+
+
+def _make(wanted: kit.calls.Wanted, name: str, token: str, now: datetime) -> kit.calls.Request:  # noqa: ARG001
+    asked = {
+        "changeType": wanted.changes,
+        "notificationUrl": wanted.url,
+        "resource": wanted.resource,
+        "expirationDateTime": _until(wanted, now),
+        "clientState": wanted.secret,
+    }
+    return kit.calls.post_json(_SUBSCRIPTIONS, asked, token)
+
+
+def _renew(
+    wanted: kit.calls.Wanted, known: kit.calls.Subscription, token: str, now: datetime
+) -> kit.calls.Request:
+    asked = {"expirationDateTime": _until(wanted, now)}
+    return kit.calls.post_json(f"{_SUBSCRIPTIONS}/{known.id}", asked, token, "PATCH")
+
+
+def _until(wanted: kit.calls.Wanted, now: datetime) -> str:
+    return f"{(now + wanted.lasts).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _subscription(answer: kit.calls.Answer) -> kit.calls.Subscription:
+    found = kit.calls.document(answer)
+    ends = kit.calls.moment(found.get("expirationDateTime"))
+    return kit.calls.Subscription(kit.calls.text_at(found, "id", r"[\w-]{1,100}"), ends)
+
+
+renewal = kit.calls.Renewal(
+    token=_token,
+    read_token=kit.calls.access_token,
+    make=_make,
+    read=_subscription,
+    renew=_renew,
+    hosts=("graph.microsoft.com", "login.microsoftonline.com"),
+    resource=r"[^\s]{1,2000}",
+    lasts=kit.days(2),
+)
 sender = kit.Sender(
     proof=("$.value[*].clientState", "$.validationTokens[*]"),
     id_is_signed=False,
@@ -81,5 +145,6 @@ sender = kit.Sender(
     identity=kit.told_apart_by("$.value[*].id", "receipt"),
     id_period=kit.minutes(1),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
+    renewal=renewal,
     setup_url="https://learn.microsoft.com/en-us/graph/api/subscription-post-subscriptions",
 )

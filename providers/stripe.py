@@ -7,10 +7,18 @@ endpoint and the CLI have secrets of their own. The id is `$.id`, the same on ev
 `$.account`. Two events may tell of one change. Tests of old versions have one id, `evt_00000000000000`, whatever their
 type, which is then a part of it.
 
+The API lists for 30 days what was not delivered to each endpoint of the account; each entry is the whole event, in the
+account's API version, which may be another than the endpoint's. Events of connected accounts are not in that list.
+
 https://docs.stripe.com/webhooks/signature
+https://docs.stripe.com/webhooks/process-undelivered-events
 """
 
+import json
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
 
 from hookonce.providers import kit
 
@@ -35,6 +43,44 @@ def check_secret(secret: str) -> None:
         raise ValueError(msg)
 
 
+def _missed(account: kit.calls.Account, cursor: str, since: datetime) -> kit.calls.Request:
+    asked = {
+        "delivery_success": "false",
+        "limit": str(kit.calls.MAX_PAGE),
+        "created[gte]": str(int(since.timestamp())),
+        **({"starting_after": cursor} if cursor else {}),
+    }
+    return kit.calls.Request(
+        "GET", f"https://api.stripe.com/v1/events?{urlencode(asked)}", kit.calls.bearer(account.token)
+    )
+
+
+def _page(answer: kit.calls.Answer) -> kit.calls.Page:
+    found = kit.calls.document(answer)
+    listed = [_listed(each) for each in kit.calls.entries_of(found.get("data"))]
+    return kit.calls.Page(listed, listed[-1].id if listed and found.get("has_more") is True else "")
+
+
+def _listed(event: dict[str, Any]) -> kit.calls.Listed:
+    known = kit.calls.text_at(event, "id", r"evt_\w{1,250}")
+    if event.get("object") != "event":
+        raise kit.calls.CallFailed("the list has what is no event")
+    return kit.calls.Listed(
+        known,
+        kit.calls.text_at(event, "type", r"[\w.]{1,255}"),
+        kit.calls.moment(event.get("created")),
+        body=json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"),
+    )
+
+
+listing = kit.calls.Listing(
+    missed=_missed,
+    read=_page,
+    hosts=("api.stripe.com",),
+    keeps=kit.days(30),
+    per_hour=25 * 3600,
+    per_minute=25 * 60,
+)
 sender = kit.Sender(
     scheme=scheme,
     id_is_signed=True,
@@ -47,5 +93,6 @@ sender = kit.Sender(
     volatile=("$.pending_webhooks",),
     mode=kit.mode("$.livemode", live=(True,)),
     subject=kit.about(entity=("$.data.object.object", "$.data.object.id"), version="$.created", unit="s"),
+    listing=listing,
     setup_url="https://dashboard.stripe.com/webhooks",
 )

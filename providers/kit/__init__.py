@@ -9,6 +9,7 @@ docs/reference/declarations.md shows it. In the order in which one builds on the
 `signing`: what is signed, and when
 `events`: where ids and types are
 `schemes`: ways to sign
+`calls`: calls of a sender's API, as values
 `sender`: what a module declares
 `handshakes`: probes of the URL, and what may be answered to anybody
 `http_file`: a captured request as a file
@@ -25,6 +26,7 @@ tokens: their half of the library takes as long to import as all the rest) is im
 from typing import TYPE_CHECKING
 
 from hookonce import late_names
+from hookonce.providers.kit import calls
 from hookonce.providers.kit.crypto.fetched_keys import Documents, fetched, owner_of, owners_of
 from hookonce.providers.kit.crypto.secret_keys import CODECS, as_whsec, key_of, keys_of
 from hookonce.providers.kit.crypto.signature_text import speller

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol, Unpack
 
 from hookonce.providers import Delivery, Event, Reason, Reply
+from hookonce.providers.kit.calls import Listing, Renewal
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity
 from hookonce.providers.kit.events.subjects import About
@@ -153,6 +154,8 @@ class Sender:
     mode: "live" or "test", of a sender that tells which an event is (`kit.mode`); what a source's `accept` looks at
     subject: the object that an event is about, and the version of it (`kit.about`, `kit.about_each`), of a sender for
         which two states of one object were seen
+    listing: how its list of what it sent is read, of a sender that has one and is asked
+    renewal: how its subscriptions are renewed, of a sender whose subscriptions end by themselves
     setup_url: the sender's page about its webhooks
 
     Raises: ValueError for a text where a tuple of texts belongs.
@@ -193,6 +196,8 @@ class Sender:
     parts: Callable[[Delivery], list[Delivery]] | None = None
     mode: Extractor | None = None
     subject: About | None = None
+    listing: Listing | None = None
+    renewal: Renewal | None = None
     setup_url: str | None = None
 
     @property
