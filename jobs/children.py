@@ -26,7 +26,7 @@ from hookonce.jobs.slots import suspects
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.worker import work
-from hookonce.receiver.config import dotenv_file
+from hookonce.receiver.config import dotenv_file, sender_api
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
@@ -39,10 +39,17 @@ from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
 log = logging.getLogger(__name__)
 
 
-def begin(act: Callable[[Settings], object]) -> None:
-    """Read the configuration anew, and act; what is wrong with it, or with handlers, is one line and exit status 78."""
+def begin(act: Callable[[Settings], object], *, calls_senders: bool = False) -> None:
+    """Read the configuration anew, and act; what is wrong with it, or with handlers, is one line and exit status 78.
+
+    No child but the one that `calls_senders` has the keys of their APIs.
+    """
     try:
         dotenv_file.load()
+        if calls_senders:
+            sender_api.restore()
+        else:
+            sender_api.withdraw()
         settings = load_settings(need_secrets=False)
         require_servers(settings)
         act(settings)

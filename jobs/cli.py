@@ -34,6 +34,7 @@ from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
 from hookonce.jobs.slots.suspects import CHILDREN
 from hookonce.receiver import logs
+from hookonce.receiver.config import sender_api
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import schema_of
@@ -94,6 +95,8 @@ def worker(  # noqa: PLR0913  an option each
 
     Exit 78 if configuration, handlers or schema are not right.
     """
+    if check is not None or alone:
+        sender_api.withdraw()
     if check is not None:
         check_handlers(check)
     if alone:
@@ -101,6 +104,7 @@ def worker(  # noqa: PLR0913  an option each
         keep_lines(settings)
         work_alone(claimer_of(*configured(), concurrency or settings.concurrency), settings, place)
         return
+    sender_api.hide()
     logs.configure()
     if reloading:
         with _directory() as directory:
@@ -108,7 +112,7 @@ def worker(  # noqa: PLR0913  an option each
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until there is something to stop
     if status := ForkedProcess(partial(begin, partial(_check, processes, concurrency))).wait():
         sys.exit(status)
-    sweeping = Child("sweep", run=partial(begin, sweep_forever))
+    sweeping = Child("sweep", run=partial(begin, sweep_forever, calls_senders=True))
     sys.exit(
         supervise(partial(_forked, concurrency), partial(_forked_suspects, concurrency), sweeping, processes)
     )
@@ -210,7 +214,7 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
         introduce_worker(settings, registry, processes, at_once)
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
         of_suspects = partial(_started_suspects, itself) if at_once > 1 else None
-        sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
+        sweeping = Child("sweep", [*_HOOKONCE, "sweep"], sender_api.withdraw())
         sys.exit(supervise(started, of_suspects, sweeping, processes))
 
 

@@ -22,19 +22,19 @@ def supervise(place: Path | None) -> int:
     on_end = LastClaims(place).ended if place else None
     children = [
         Child("worker", run=partial(_begin, partial(_work, place)), on_end=on_end),
-        Child("sweep", run=partial(_begin, sweep_forever)),
+        Child("sweep", run=partial(_begin, sweep_forever, calls_senders=True)),
     ]
     return Supervisor(children, patient=True, restarts_on_hangup=True).run()
 
 
-def _begin(act: Callable[[Settings], object]) -> None:
+def _begin(act: Callable[[Settings], object], *, calls_senders: bool = False) -> None:
     """Read everything anew, and act.
 
     No bytecode of the user's modules is kept: Python takes it for a file of the same size and the same second, so one
     that is saved twice in a second would be run as it was first.
     """
     sys.dont_write_bytecode = True
-    begin(act)
+    begin(act, calls_senders=calls_senders)
 
 
 def _work(place: Path | None, settings: Settings) -> None:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step
@@ -38,6 +38,23 @@ class Quarantine:
     reasons: tuple[str, ...] = ("bad_signature", "stale", "no_secret")
 
 
+class Renewed(NamedTuple):
+    """A subscription that a source is to have, of which resource, for which changes, and for how long at a time."""
+
+    resource: str
+    changes: str
+    lasts: timedelta
+
+
+class SenderApi(NamedTuple):
+    """What a source asks its sender: with which key, by its reference, and where, how often and what is renewed."""
+
+    key: str
+    api: str
+    every: timedelta | None
+    renewed: tuple[Renewed, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One configured place that sends to us; its URL path is `/hooks/<name>`.
@@ -62,6 +79,7 @@ class Source:
     be, if other than the sender's.
     `url`: the whole URL that its sender posts to, where that is not `public_url` and the path; a secret where
     `url_reference` says where it is looked for, or where credentials are in it.
+    `sender_api`: what its sender is asked for; None where it is not asked.
     """
 
     name: str
@@ -90,6 +108,7 @@ class Source:
     accept: Literal["live", "test"] | None = None
     url: str = field(default="", repr=False)
     url_reference: str = ""
+    sender_api: SenderApi | None = None
 
     def url_of(self, path: str = "", query: str = "") -> str:
         """Return the URL of a delivery as the sender knows it; `path` is the one that came, if it is not the usual."""

@@ -12,7 +12,7 @@ from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger.alerts import Alert
-from hookonce.receiver.ledger.maintenance import steady_clock
+from hookonce.receiver.ledger.maintenance import sender_api, steady_clock
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.stats import backlog, issues, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
@@ -47,6 +47,8 @@ _COUNTED = (
 )
 """Alerts that are raised where something was counted too often: setting, what is counted, text."""
 _OF_ISSUES = _NEW, _REOPENED = ("new_issue", "reopened_issue")
+_REMADE = timedelta(days=1)
+"""How long it is told that a subscription was made again."""
 _NAMED = 3
 """Issues that an alert names at most."""
 LAG = timedelta(minutes=2)
@@ -63,6 +65,7 @@ def ledger_conditions(
     """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
     chosen = settings.alerts
     found = _issues(connection, chosen, known) | _clock(connection)
+    found |= dict(_never_came(connection, settings, now))
     for kind, counted, text in _COUNTED:
         if rate := getattr(chosen, kind):
             found |= _often(connection, kind, rate, counted, text)
@@ -192,6 +195,51 @@ def _duplicates(connection: psycopg.Connection, rate: Rate) -> Condition:
         for source, number in source_activity.recent(connection, rate.within, ["duplicate"]).items()
         if number >= rate.number and number > new.get(source, 0)
     }
+
+
+def _never_came(
+    connection: psycopg.Connection, settings: Settings, now: datetime
+) -> Iterator[tuple[tuple[str, str], str]]:
+    if (longest := settings.alerts.never_came) is None:
+        return
+    span = format_duration(longest)
+    for source, (number, first) in sender_api.missing_counts(connection).items():
+        if source in settings.sources and now - first > longest:
+            yield (
+                ("missing_events", source),
+                (
+                    f"its sender lists {number} events that never came, for more than {span}; see which and why with "
+                    f"`hookonce sources show {source}`, and have them come with `hookonce reconcile {source}`"
+                ),
+            )
+    for listing in sender_api.listings(connection).values():
+        if listing.source in settings.sources and _is_long(listing.failed_since, longest, now):
+            yield (
+                ("sender_not_asked", listing.source),
+                f"its sender was not asked for more than {span}: {listing.problem}",
+            )
+    for each in sender_api.subscriptions(connection):
+        if each.source not in settings.sources:
+            continue
+        is_over = each.expires_at is not None and each.expires_at < now
+        if is_over or _is_long(each.failed_since, longest, now):
+            until = f"ends at {each.expires_at:%Y-%m-%d %H:%M} UTC" if each.expires_at else "is not there"
+            yield (
+                ("subscription", f"{each.source} {each.resource}"),
+                f"the subscription {until} and was not renewed: {each.problem}",
+            )
+        elif each.remade_at and now - each.remade_at < _REMADE:
+            yield (
+                ("subscription", f"{each.source} {each.resource}"),
+                (
+                    f"the subscription was gone, and was made again at {each.remade_at:%Y-%m-%d %H:%M} UTC; look up "
+                    "what changed before that"
+                ),
+            )
+
+
+def _is_long(since: datetime | None, longest: timedelta, now: datetime) -> bool:
+    return since is not None and now - since > longest
 
 
 def _mostly_conflicts(connection: psycopg.Connection) -> Condition:

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import threading
 from datetime import timedelta
 
 import psycopg
@@ -10,6 +11,7 @@ from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.sender_api.rounds import Rounds
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import due_rows
 from hookonce.receiver.ledger.runs.due_cursor import SweepMark
@@ -25,6 +27,7 @@ class Sweep:
     """Notifies workers of what is due, and keeps the tables in shape."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._url = settings.database_url
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
@@ -54,7 +57,12 @@ class Sweep:
         return int(due)
 
     def forever(self) -> None:
-        """Sweep every `SWEEP_INTERVAL` until the process is asked to stop; the jitter keeps many sweeps apart."""
+        """Sweep every `SWEEP_INTERVAL` until the process is asked to stop; the jitter keeps many sweeps apart.
+
+        Senders are asked in a thread beside it, which ends with the process.
+        """
+        rounds = Rounds(self._settings)
+        threading.Thread(target=rounds.forever, args=[stopping], daemon=True, name="hookonce-senders").start()
         while not stopping.is_set():
             self.once()
             stopping.wait(SWEEP_INTERVAL.total_seconds() * random.uniform(0.7, 1.3))  # noqa: S311  no secret

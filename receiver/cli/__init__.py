@@ -60,6 +60,10 @@ COMMANDS = {
     "pause": (f"{_HERE}.pause:pause", "Pause the runs of a source or a handler."),
     "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),
     "prune": (f"{_HERE}.prune:prune", "Delete data past its retention."),
+    "reconcile": (
+        f"{_HERE}.reconcile:reconcile",
+        "Ask a sender what it sent, and have what is missing come.",
+    ),
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
     "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
@@ -102,7 +106,7 @@ FURTHER = {
         *("alerts", "audit", "commands", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
-    "Fix": ("approximate", "entities", "resume", "reverify", "steps", "waits"),
+    "Fix": ("approximate", "entities", "reconcile", "resume", "reverify", "steps", "waits"),
     "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""
@@ -117,7 +121,7 @@ AT_A_DISTANCE = {
     "trigger",
     *FURTHER["Look"],
     *FURTHER["Fix"],
-}
+} - {"reconcile"}
 """Commands that `--at` can send elsewhere: those that ask the desk."""
 
 _SHOWN_BY = "`hookonce limits` lists what holds handlers back"

@@ -76,6 +76,9 @@ class Alerts:
     """genuine deliveries of a source that its adapter could not read; `off` for never"""
     lost_leases: _Rate = Rate(10, timedelta(minutes=10))
     """attempts of a source that could not end, their lease being lost; `off` for never"""
+    never_came: _Span = timedelta(hours=1)
+    """how long an event that its sender lists may be missing, a sender may not be asked, or a subscription not
+    be renewed; `off` for never"""
     redis: _Span = timedelta(minutes=1)
     """how long Redis may be away; `off` for never"""
 

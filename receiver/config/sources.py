@@ -17,6 +17,7 @@ from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
 from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
+from hookonce.receiver.config.sender_api import RenewedTable, sender_api
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean
 from hookonce.receiver.source import Limit, Source
 
@@ -83,6 +84,15 @@ class SourceTable(BaseModel):
     """deliveries that may come, like `600/m` (s, m, h or d)"""
     quota: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
     """events that may come, like `1000000/d`; a batch has many"""
+    api_key: str | None = None
+    """reference to a key of the sender's API, for `reconcile` and `renew`; only the sweep looks it up"""
+    api: str = ""
+    """address of what is asked there, of senders that have one for each hook: [how](../how-to/reconcile.md)"""
+    reconcile: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
+    """how often its sender is asked what it sent, and for what is missing"""
+    renew: tuple[RenewedTable, ...] = ()
+    """subscriptions that the sweep makes and renews, as tables with `resource`, `changes` and `lasts`:
+    [how](../how-to/renew.md)"""
     over_limit: Literal["hold", "refuse"] | None = None
     """beyond these: `"hold"` accepts and puts off; by default `"refuse"` only where that is safe"""
 
@@ -134,6 +144,7 @@ class SourceReader:
         )
         limited = bool(table.rate or table.quota)
         refuses_with = source_choices.refusal(table.over_limit, provider, found, limited=limited)
+        asked = sender_api(table, provider, table.url or public_url, found)
         for text in found:
             self._mistake(text)
         names = _secret_names(resolved)
@@ -161,6 +172,7 @@ class SourceReader:
             "tolerance": self._tolerance(provider),
             "secret_notes": tuple(self._notes()),
             "url": self._url(),
+            "sender_api": asked,
             "url_reference": self._table.url if self._table.url and Reference.parse(self._table.url) else "",
         }
         return Source(**same | found_here)

@@ -36,6 +36,12 @@ _WAYS: Final[Mapping[str, _Way]] = {
     ),
     "lost_leases": _Way("admin.handlers", "See which handlers are slow, give workers time to finish"),
 }
+_OF_SOURCES: Final = {
+    "source_silent": "See the source, check the URL at its sender",
+    "missing_events": "See what never came and why, then reconcile",
+    "sender_not_asked": "See what its sender answers, check api_key",
+    "subscription": "See until when it lasts, check api_key",
+}
 _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")
 
 
@@ -43,8 +49,9 @@ def alert_link(alert: Alert) -> tuple[str, str]:
     """Return an address and what to do there."""
     if alert.kind in {"new_issue", "reopened_issue"}:
         return url_for("admin.issue", number=alert.subject), "See its error and code, fix it or ignore it"
-    if alert.kind == "source_silent":
-        return url_for("admin.source", name=alert.subject), "See the source, check the URL at its sender"
+    if alert.kind in _OF_SOURCES:
+        source = alert.subject.partition(" ")[0]
+        return url_for("admin.source", name=source), _OF_SOURCES[alert.kind]
     way = _WAYS.get(alert.kind, _ELSEWHERE)
     fields = dict(way.fields)
     if alert.subject and way.endpoint in {"admin.events", "admin.rejected"}:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -19,12 +19,15 @@ from hookonce.receiver.intake.test_events import MAX_EDITED
 from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.maintenance import sender_api
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.stats import backlog, source_activity, totals
 from hookonce.receiver.source import Source
 
 _CODE = "no_test_event"
 FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+_DAYS = 30
+_NAMED = 100
 
 
 class SourcePath(RequestModel):
@@ -45,6 +48,34 @@ class Slot(ResponseModel):
     last_used: datetime | None
 
 
+class ListedDay(ResponseModel):
+    """A day (UTC) of what its sender lists: how many events, and how many of them the ledger has."""
+
+    day: date
+    listed: int
+    in_ledger: int
+
+
+class MissingEvent(ResponseModel):
+    """An event that its sender lists and the ledger has not, and how often it was asked for in a day."""
+
+    event_id: str
+    type: str
+    listed_at: datetime
+    found_at: datetime
+    why: Ours
+    tries: int
+
+
+class SubscriptionModel(ResponseModel):
+    """A subscription that is renewed: until when it lasts, and how often it was made."""
+
+    resource: Ours
+    expires_at: datetime | None
+    made: int
+    problem: Ours | None
+
+
 class SourceModel(ResponseModel):
     """A configured source."""
 
@@ -61,6 +92,15 @@ class SourceModel(ResponseModel):
     is_paused: bool
     last_delivery_at: datetime | None = Field(
         description="the minute of its last delivery; of the current one or two nothing is known yet"
+    )
+    never_came: Ours = Field(default="", description="one sentence about events that never came")
+    missing: int = Field(default=0, description="events that its sender lists and the ledger has not")
+    subscriptions: list[SubscriptionModel] = Field(default_factory=list)
+    listed_days: list[ListedDay] = Field(
+        default_factory=list, description=f"the last {_DAYS} days; of one source alone"
+    )
+    missing_events: list[MissingEvent] = Field(
+        default_factory=list, description=f"the {_NAMED} oldest; of one source alone"
     )
 
 
@@ -132,7 +172,23 @@ def list_sources(desk: Desk) -> Sources:
 @action(scope=Scope.READ)
 def get_source(desk: Desk, which: SourcePath) -> SourceModel:
     """Show a configured source."""
-    return _shown(desk, [source_of(desk, which)])[0]
+    shown, connection = _shown(desk, [source_of(desk, which)])[0], desk.connection
+    shown.listed_days = [
+        ListedDay(day=each["day"], listed=each["listed"], in_ledger=each["listed"] - each["missing"])
+        for each in sender_api.days_of(connection, shown.name, _DAYS)
+    ]
+    shown.missing_events = [
+        MissingEvent(
+            event_id=each.event_id,
+            type=each.type,
+            listed_at=each.listed_at,
+            found_at=each.found_at,
+            why=each.why,
+            tries=len(each.tried_at),
+        )
+        for each in sender_api.missing(connection, shown.name, _NAMED)
+    ]
+    return shown
 
 
 @action(
@@ -262,6 +318,14 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
     last_seen = source_activity.last_seen(connection)
     kept = {one.source for one in handshake_secrets.all_kept(connection)}
     used = totals.secrets(connection)
+    listings, missing = sender_api.listings(connection), sender_api.missing_counts(connection)
+    renewed: dict[str, list[SubscriptionModel]] = {}
+    for each in sender_api.subscriptions(connection):
+        model = SubscriptionModel(
+            resource=each.resource, expires_at=each.expires_at, made=each.made, problem=each.problem
+        )
+        renewed.setdefault(each.source, []).append(model)
+    now = datetime.now(UTC)
     return [
         SourceModel(
             name=source.name,
@@ -274,6 +338,11 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
             conflicts=source.conflicts,
             is_paused=source.name in paused,
             last_delivery_at=last_seen.get(source.name),
+            never_came=sender_api.words(
+                source, listings.get(source.name), missing.get(source.name, (0, now))[0], now
+            ),
+            missing=missing.get(source.name, (0, now))[0],
+            subscriptions=renewed.get(source.name, []),
         )
         for source in sources
     ]

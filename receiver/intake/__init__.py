@@ -6,5 +6,6 @@ ledger whether they can be used up), `new_events` makes the ledger's rows, `grou
 and `deduplication` takes a batch through window, ledger and settle. Beside the way: `background_writer` notes what
 decides nothing, `quarantine_buffer` holds refused deliveries that are to be kept, `reverification` gives those another
 chance, `rereading` reads unreadable deliveries anew, `test_events` sends samples on request, `traced` makes spans of
-deliveries, `other_sites` knows what a browser sends for a page of others, and `explain` says why one is refused.
+deliveries, `other_sites` knows what a browser sends for a page of others, `explain` says why one is refused, and
+`sender_api` asks senders what never came.
 """

@@ -33,7 +33,7 @@ from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
-from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
+from hookonce.receiver.ledger.store import UNKNOWN, NewEvent, Stored, Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids, limited
 from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
@@ -55,6 +55,8 @@ COMMIT_WINDOW = timedelta(hours=1)
 """For how long Redis remembers an event that is no sender's."""
 QUICK_BODY = 32 * 1024
 """Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
+RECONCILED = "reconciled"
+"""The origin of an event that was taken from its sender's list."""
 _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 """What is said of an event whose id the ledger holds already."""
 
@@ -283,6 +285,14 @@ class Intake:
         delivery, events = self._verifier.read(source, delivery)
         return self._store(source, delivery, events, now, is_test=True, hold=hold, unwanted=None)
 
+    def take_listed(self, source: Source, delivery: Delivery, now: datetime) -> IntakeResult:
+        """Take in an event that its sender's own list holds, which was read from there and is not signed.
+
+        A delivery of it that comes later is a duplicate, whatever its body. Raises `Rejected` and `LedgerUnavailable`.
+        """
+        delivery, events = self._verifier.read(source, delivery)
+        return self._store(source, delivery, events, now, origin=RECONCILED, fingerprint=UNKNOWN)
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being stored, and what was stored is settled."""
@@ -316,10 +326,10 @@ class Intake:
             delivery = replace(delivery, headers=without_coding(delivery.headers), sent=None)
         headers = kept_headers_as_json(delivery.headers, source)
         new = [new_event(source, delivery, event, headers, now) for event in events]
-        if self._keyring.is_on or source.redact:
-            new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         if changes:
             new = [event._replace(**changes) for event in new]
+        if self._keyring.is_on or source.redact:
+            new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         return new
 
     def _store(

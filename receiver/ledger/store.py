@@ -29,6 +29,8 @@ from hookonce.receiver.ledger.rows import Column, InBodies, InEvents, types, val
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 
+UNKNOWN = bytes(32)
+"""The fingerprint of an event whose body is not as its sender delivers it: no other body is in conflict with it."""
 Key = tuple[str, str]
 Row = tuple[str, str, int, bool]
 
@@ -58,8 +60,9 @@ class NewEvent(NamedTuple):
     unsigned), or the same `repeat_mark`: the SHA-256 of what was signed, of a sender that does not sign the body's
     bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
-    operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
-    is due so much later. `unreadable`: why its adapter could not read it; it is dead then, and no handler gets it.
+    operator sent it. `origin`: how it came, where no delivery brought it. Without `keep_body` its body goes when its
+    last run is done (`runs.ends`). `put_off`: it is due so much later. `unreadable`: why its adapter could not read
+    it; it is dead then, and no handler gets it.
     `unwanted`: why its source does not accept it; it is ignored then.
     `retry_ids`: an event that is stored under one of these is this one, unless an event has its own id. A field that
     is a column says of which table; it is written by that name.
@@ -83,6 +86,7 @@ class NewEvent(NamedTuple):
     key_id: InBodies[str | None] = None
     traceparent: InBodies[str | None] = None
     is_test: InEvents[bool] = False
+    origin: InEvents[str | None] = None
     keep_body: InEvents[bool] = True
     put_off: timedelta | None = None
     repeat_mark: bytes | None = None
@@ -306,7 +310,7 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
             answers |= store(connection, [event])
             continue
         row = held[event.key]
-        if row.fingerprint != event.fingerprint:
+        if UNKNOWN not in {row.fingerprint, event.fingerprint} and row.fingerprint != event.fingerprint:
             connection.execute(_CONFLICT, [row.id, event.fingerprint, *_kept_of_conflict(event)])
             reach("conflict.recorded")
             row = row._replace(verdict=Verdict.CONFLICT)

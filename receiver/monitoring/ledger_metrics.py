@@ -17,6 +17,7 @@ from prometheus_client.core import (
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.handlers import known_handlers
+from hookonce.receiver.ledger.maintenance import sender_api
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import (
@@ -313,6 +314,14 @@ def operation_of(scope: str) -> str:
 def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
     yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
+    never_came = dict.fromkeys(sender_api.listings(connection), 0)
+    never_came |= {source: number for source, (number, _) in sender_api.missing_counts(connection).items()}
+    yield _gauge(
+        "hookonce_missing_events",
+        "Events that their sender lists and the ledger has not",
+        ["source"],
+        [([source], number) for source, number in never_came.items()],
+    )
     failing = breakers.breakers(connection)
     yield _gauge(
         "hookonce_breaker_open",

@@ -229,13 +229,13 @@ def _fetch(url: str, post: bytes | None, timeout: timedelta) -> bytes:
     until = time.monotonic() + timeout.total_seconds()
     try:
         with (
-            _session(until) as session,
+            session_until(until) as session,
             session.request(
                 "POST" if post else "GET",
                 url,
                 data=post,
                 headers=headers,
-                auth=_without_credentials,
+                auth=without_credentials,
                 timeout=_READ_TIMEOUTS,
                 allow_redirects=False,
                 stream=True,
@@ -246,7 +246,7 @@ def _fetch(url: str, post: bytes | None, timeout: timedelta) -> bytes:
         raise _FetchFailed(type(error).__name__, is_hosts=True) from None
 
 
-def _session(until: float) -> requests.Session:
+def session_until(until: float) -> requests.Session:
     """Return a session that is cut off at a time: what a server drips in is never late between two bytes."""
 
     class Connection(HTTPSConnection):
@@ -278,7 +278,7 @@ def _cut_off(opened: socket.socket) -> None:
         socket.socket.shutdown(opened, socket.SHUT_RDWR)
 
 
-def _without_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def without_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Send no credentials: without this, requests would look into ~/.netrc."""
     return request
 

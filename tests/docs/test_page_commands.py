@@ -46,6 +46,7 @@ NOT_RUN = {
     ("docs/how-to/one-machine.md", "reads what step 4 has written"),
     ("docs/how-to/platforms.md", "needs an account"),
     ("docs/how-to/production.md", "needs Docker"),
+    ("docs/how-to/reconcile.md", "needs an account"),
     ("docs/how-to/rejected.md", "waits for a sender"),
     ("docs/how-to/reverse-proxy.md", "changes the machine"),
     ("docs/how-to/reverse-proxy.md", "needs your own name"),

@@ -256,6 +256,23 @@ def repeats() -> str:
     return f"\n## Repeats\n\n{why}\n\n" + table(("sender", "a repeat", "because"), rows)
 
 
+def asked() -> str:
+    """List the senders that are asked for what never came, and those whose subscriptions are renewed."""
+    rows = []
+    for name in names():
+        sender = provider_of(name)
+        if sender.listing:
+            how = "has events redelivered" if sender.listing.redeliver else "lists the events themselves"
+            rows.append((f"`{name}`", f"asked: {how}, for {span(sender.listing.keeps)}"))
+        if sender.renewal:
+            rows.append((f"`{name}`", "renewed; not asked: it lists nothing of what it sent"))
+    why = (
+        "An inbox can [ask these](how-to/reconcile.md) for what never came, or [renew](how-to/renew.md) what ends.\n"
+        "All other senders are not asked: of events of theirs that never came nothing is known."
+    )
+    return f"\n## Asked for what never came\n\n{why}\n\n" + table(("sender", ""), rows)
+
+
 def labels() -> str:
     """Write what `hookonce init` says of each sender's evidence."""
     said = {name: evidence(name) for name in names() if evidence(name) != NONE}
@@ -300,7 +317,7 @@ def page() -> str:
     """Write docs/providers.md."""
     known = names()
     rows = table(COLUMNS, [row(name) for name in known])
-    parts = (to_be_raised(), repeats(), without_a_module(), known_as(), left_out())
+    parts = (to_be_raised(), repeats(), asked(), without_a_module(), known_as(), left_out())
     return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{''.join(parts)}"
 
 

@@ -10,7 +10,16 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import UNREACHABLE, ledger
-from hookonce.receiver.cli.doctor import brokers, conflicts, encryption, handlers, lost_events, servers, slots
+from hookonce.receiver.cli.doctor import (
+    brokers,
+    conflicts,
+    encryption,
+    handlers,
+    lost_events,
+    never_came,
+    servers,
+    slots,
+)
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
@@ -57,6 +66,7 @@ def _findings() -> Iterator[Finding]:
     yield from _urls(settings)
     yield from servers.postgresql(settings.database_url)
     yield from lost_events.lost_events(settings)
+    yield from never_came.never_came(settings)
     yield from conflicts.conflicts(settings)
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)

@@ -43,12 +43,16 @@ def list_sources(*, as_json: bool) -> None:
             print_json(document)
         return
     notes = [(document["name"], note) for document in documents for note in document.pop("secret_notes")]
+    for document in documents:
+        for each in document.pop("subscriptions"):
+            until = cell(each["expires_at"]) if each["expires_at"] else "not made yet"
+            notes.append((document["name"], f"subscription {each['resource']}: until {until}"))
     rows = [
         {**d, "secrets": _describe_slots(d["secrets"]), "last_delivery_at": ago(d["last_delivery_at"])}
         for d in documents
     ]
     show(
-        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused", "last delivery"),
+        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused", "last delivery", "missing"),
         [list(row.values()) for row in rows],
         empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
@@ -124,6 +128,8 @@ def _document(source: SourceModel) -> dict[str, Any]:
         "repeats": source.repeats,
         "paused": source.is_paused,
         "last_delivery_at": source.last_delivery_at,
+        "missing": source.missing,
+        "subscriptions": [each.model_dump() for each in source.subscriptions],
     }
 
 
@@ -139,4 +145,6 @@ def _undocumented(source: Source) -> dict[str, Any]:
         "repeats": source.repeats,
         "paused": None,
         "last_delivery_at": None,
+        "missing": None,
+        "subscriptions": [],
     }

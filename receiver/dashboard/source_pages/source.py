@@ -40,6 +40,7 @@ def source(name: str) -> str:
         counts=counts,
         paused=[each for each in paused if PAUSES[each.kind].source_of(each.name) == name],
         refused=refused,
+        shown=shown,
         test_types=test_events.types(chosen) if chosen.tests else (),
         now=now,
     )

@@ -41,6 +41,7 @@ class _Events(_Columns):
     received_at = _required(_TIME)
     occurred_at = _optional(_TIME)
     is_test = _required(Boolean())
+    origin = _optional(Text())
 
 
 class _EventStates(_Events):

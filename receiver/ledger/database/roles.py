@@ -55,6 +55,11 @@ RIGHTS: Mapping[str, Rights] = {
     "quarantine": Rights("rad", "rd", "rawd"),
     "handed_secrets": Rights("rawd", "r", "rawd"),
     "secret_use": Rights("raw", "r", "raw"),
+    "listings": Rights("r", "raw", "raw"),
+    "listed_days": Rights("r", "rawd", "raw"),
+    "missing_events": Rights("r", "rawd", "rawd"),
+    "subscriptions": Rights("r", "rawd", "raw"),
+    "api_calls": Rights("", "raw", "raw"),
     # What is to be done
     "queue": Rights("ra", "rawd", "radl"),
     "claims": Rights("r", "rawd", "r"),

@@ -26,6 +26,7 @@ CREATE TABLE hookonce.events (
     occurred_at timestamptz,
     is_test boolean NOT NULL DEFAULT false,
     keep_body boolean NOT NULL DEFAULT true,
+    origin text,
     erased_at timestamptz,
     UNIQUE (source, event_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, fillfactor = 100);
@@ -125,6 +126,68 @@ CREATE TABLE hookonce.secret_use (
     last_at timestamptz NOT NULL,
     PRIMARY KEY (source, slot)
 ) WITH (fillfactor = 50);
+
+-- How far the list of a source's sender was compared with `events` (`receiver.ledger.maintenance.sender_api`). `since`,
+-- `cursor` and `days` (entries by day) are of a pass under way, `seen_id` is the newest event before a redelivery.
+CREATE TABLE hookonce.listings (
+    source text COLLATE "C" PRIMARY KEY,
+    created_at timestamptz NOT NULL,
+    lease_until timestamptz,
+    due_at timestamptz NOT NULL,
+    begun_at timestamptz,
+    since timestamptz,
+    cursor text NOT NULL DEFAULT '',
+    days json NOT NULL DEFAULT '{}',
+    checked_until timestamptz,
+    asked_at timestamptz,
+    problem text,
+    failed_since timestamptz,
+    gap text,
+    probed_at timestamptz,
+    seen_id bigint NOT NULL DEFAULT 0
+);
+
+CREATE TABLE hookonce.listed_days (
+    source text COLLATE "C" NOT NULL,
+    day date NOT NULL,
+    listed bigint NOT NULL,
+    PRIMARY KEY (source, day)
+);
+
+CREATE TABLE hookonce.missing_events (
+    source text COLLATE "C" NOT NULL,
+    event_id text COLLATE "C" NOT NULL,
+    type text NOT NULL,
+    listed_at timestamptz NOT NULL,
+    found_at timestamptz NOT NULL,
+    reference text NOT NULL,
+    why text NOT NULL,
+    tried_at timestamptz[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (source, event_id)
+);
+
+-- Subscriptions that end by themselves, and are renewed.
+CREATE TABLE hookonce.subscriptions (
+    source text COLLATE "C" NOT NULL,
+    resource text NOT NULL,
+    id text,
+    handle text,
+    expires_at timestamptz,
+    due_at timestamptz NOT NULL,
+    lease_until timestamptz,
+    made integer NOT NULL DEFAULT 0,
+    remade_at timestamptz,
+    problem text,
+    failed_since timestamptz,
+    PRIMARY KEY (source, resource)
+);
+
+-- Calls of senders' APIs in the current hour, by the reference of the key.
+CREATE TABLE hookonce.api_calls (
+    key text PRIMARY KEY,
+    hour timestamptz NOT NULL,
+    calls integer NOT NULL
+);
 
 -- Open runs
 
@@ -369,7 +432,7 @@ CREATE TABLE hookonce.awaited (
 
 CREATE VIEW hookonce.event_states AS
 SELECT e.id, e.source, e.provider, e.event_id, e.type, e.account, e.fingerprint, e.id_is_signed, e.repeat_of,
-       e.received_at, e.occurred_at, e.is_test, e.keep_body,
+       e.received_at, e.occurred_at, e.is_test, e.keep_body, e.origin,
        CASE WHEN open.number > 0 THEN
                 CASE WHEN open.is_running THEN 'running' WHEN open.is_held THEN 'held'
                      WHEN open.is_new THEN 'received' ELSE 'waiting' END

@@ -6,5 +6,6 @@
 - `lost_events`: events of which nothing is left but that they came
 - `unclaimed_runs`: runs under a claim that there is not
 - `key_rotation`: encrypts what is kept with another key
+- `sender_api`: what senders list, what is missing of it, and subscriptions
 - `steady_clock`: whether what deletes by age may go by the clock
 """

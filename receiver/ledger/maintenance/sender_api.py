@@ -1,0 +1,269 @@
+"""What senders list of what they sent, as far as it was compared, what of it is missing, and subscriptions.
+
+Times are the caller's, but for leases: a process that has one goes on alone until it lets go, or dies.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from hookonce.receiver.config.durations import format_duration
+from hookonce.receiver.source import Source
+
+MAX_MISSING: Final = 10_000
+"""Missing events that are kept by name, for each source."""
+
+
+class ListingState(NamedTuple):
+    """How far the list of a source's sender was compared with the ledger."""
+
+    source: str
+    created_at: datetime
+    due_at: datetime
+    begun_at: datetime | None
+    since: datetime | None
+    cursor: str
+    days: dict[str, int]
+    checked_until: datetime | None
+    asked_at: datetime | None
+    problem: str | None
+    failed_since: datetime | None
+    gap: str | None
+    probed_at: datetime | None
+    seen_id: int
+
+
+class Missing(NamedTuple):
+    """An event that its sender lists and the ledger has not."""
+
+    source: str
+    event_id: str
+    type: str
+    listed_at: datetime
+    found_at: datetime
+    reference: str
+    why: str
+    tried_at: list[datetime]
+
+
+class SubscriptionState(NamedTuple):
+    """A subscription of a source, as it is renewed."""
+
+    source: str
+    resource: str
+    id: str | None
+    handle: str | None
+    expires_at: datetime | None
+    due_at: datetime
+    made: int
+    remade_at: datetime | None
+    problem: str | None
+    failed_since: datetime | None
+
+
+_LISTING = ", ".join(ListingState._fields)
+_MISSING = ", ".join(Missing._fields)
+_SUBSCRIPTION = ", ".join(SubscriptionState._fields)
+_LEASE_LISTING = f"""
+INSERT INTO hookonce.listings AS l (source, created_at, due_at, lease_until) VALUES (%s, %s, %s, now() + %s)
+ON CONFLICT (source) DO UPDATE SET lease_until = now() + %s WHERE coalesce(l.lease_until, 'epoch') < now()
+RETURNING {_LISTING}
+"""  # noqa: S608  names of ours
+_LEASE_SUBSCRIPTION = f"""
+INSERT INTO hookonce.subscriptions AS s (source, resource, due_at, lease_until) VALUES (%s, %s, %s, now() + %s)
+ON CONFLICT (source, resource) DO UPDATE SET lease_until = now() + %s
+WHERE s.due_at <= %s AND coalesce(s.lease_until, 'epoch') < now()
+RETURNING {_SUBSCRIPTION}
+"""  # noqa: S608  names of ours
+
+
+def listings(connection: psycopg.Connection) -> dict[str, ListingState]:
+    """Return how far each list was compared, by source."""
+    with connection.cursor(row_factory=class_row(ListingState)) as cursor:
+        rows = cursor.execute(f"SELECT {_LISTING} FROM hookonce.listings")  # noqa: S608  names of ours
+        return {row.source: row for row in rows}
+
+
+def lease_listing(
+    connection: psycopg.Connection, source: str, now: datetime, lease: timedelta
+) -> ListingState | None:
+    """Take or renew the lease of a source's list; None while another process has it."""
+    with connection.cursor(row_factory=class_row(ListingState)) as cursor:
+        return cursor.execute(_LEASE_LISTING, [source, now, now, lease, lease]).fetchone()
+
+
+def update_listing(connection: psycopg.Connection, source: str, **columns: Any) -> None:  # noqa: ANN401  columns
+    """Set columns of a source's list."""
+    names = ", ".join(f"{name} = %({name})s" for name in columns)
+    connection.execute(
+        f"UPDATE hookonce.listings SET {names} WHERE source = %(at)s",  # noqa: S608  names of ours
+        {**columns, "at": source},
+    )
+
+
+def renew_lease(connection: psycopg.Connection, source: str, lease: timedelta | None) -> None:
+    """Have the lease of a source's list last longer, or let go of it."""
+    connection.execute(
+        "UPDATE hookonce.listings SET lease_until = now() + %s::interval WHERE source = %s", [lease, source]
+    )
+
+
+def known(
+    connection: psycopg.Connection, sources: Sequence[str], event_ids: Sequence[str]
+) -> dict[str, set[str]]:
+    """Return which of some ids the ledger has, and of which sources."""
+    rows = connection.execute(
+        "SELECT event_id, source FROM hookonce.events WHERE source = ANY(%s) AND event_id = ANY(%s)",
+        [list(sources), list(event_ids)],
+    )
+    found: dict[str, set[str]] = {}
+    for event_id, source in rows:
+        found.setdefault(event_id, set()).add(source)
+    return found
+
+
+def newest_id(connection: psycopg.Connection) -> int:
+    """Return the id of the newest event; 0 where there is none."""
+    row = connection.execute("SELECT max(id) FROM hookonce.events").fetchone()
+    return row[0] or 0 if row else 0
+
+
+def came_after(connection: psycopg.Connection, source: str, event: int) -> bool:
+    """Whether an event of a source came after the one of this id."""
+    query = "SELECT FROM hookonce.events WHERE id > %s AND source = %s LIMIT 1"
+    return connection.execute(query, [event, source]).fetchone() is not None
+
+
+def count_listed(connection: psycopg.Connection, source: str, days: Mapping[str, int]) -> None:
+    """Add to how many events a sender lists of each day."""
+    for day, number in sorted(days.items()):
+        connection.execute(
+            "INSERT INTO hookonce.listed_days AS d VALUES (%s, %s, %s) "
+            "ON CONFLICT (source, day) DO UPDATE SET listed = d.listed + excluded.listed",
+            [source, day, number],
+        )
+
+
+def add_missing(connection: psycopg.Connection, found: Sequence[Missing]) -> None:
+    """Keep what is missing, as long as there are not too many; what was known keeps what was tried."""
+    for each in found:
+        connection.execute(
+            "INSERT INTO hookonce.missing_events (source, event_id, type, listed_at, found_at, reference, why) "
+            "SELECT %s, %s, %s, %s, %s, %s, %s "
+            "WHERE (SELECT count(*) FROM hookonce.missing_events WHERE source = %s) < %s "
+            "ON CONFLICT (source, event_id) DO UPDATE SET reference = excluded.reference, why = excluded.why",
+            [*each[:7], each.source, MAX_MISSING],
+        )
+
+
+def arrived(connection: psycopg.Connection, source: str, forgotten: datetime) -> int:
+    """Let go of what is not missing any more, or was listed before a time; return how many there were."""
+    return connection.execute(
+        "DELETE FROM hookonce.missing_events m WHERE source = %s AND (listed_at < %s OR EXISTS "
+        "(SELECT FROM hookonce.events e WHERE (e.source, e.event_id) = (m.source, m.event_id)))",
+        [source, forgotten],
+    ).rowcount
+
+
+def missing(connection: psycopg.Connection, source: str, limit: int = MAX_MISSING) -> list[Missing]:
+    """Return what is missing of a source, the oldest first."""
+    with connection.cursor(row_factory=class_row(Missing)) as cursor:
+        query = (
+            f"SELECT {_MISSING} FROM hookonce.missing_events WHERE source = %s ORDER BY listed_at LIMIT %s"  # noqa: S608
+        )
+        return cursor.execute(query, [source, limit]).fetchall()
+
+
+def words(source: Source, state: ListingState | None, number: int, now: datetime) -> str:
+    """Return in a sentence what is known of events of a source that never came."""
+    if source.provider.listing is None:
+        return "can't be known for this sender, which is not asked"
+    if source.sender_api is None or source.sender_api.every is None:
+        return "not known: its sender is not asked; set api_key and reconcile"
+    problem = f"; {state.problem}" if state and state.problem else ""
+    if state is None or state.asked_at is None or state.checked_until is None:
+        return f"not known: its sender was not asked yet{problem}"
+    lacking = f"{number} events are" if number > 1 else "1 event is" if number else "nothing is"
+    gap = f"; {state.gap}" if state.gap else ""
+    return (
+        f"asked {format_duration(now - state.asked_at)} ago; up to {state.checked_until:%Y-%m-%d %H:%M} UTC "
+        f"{lacking} missing{gap}{problem}"
+    )
+
+
+def missing_counts(connection: psycopg.Connection) -> dict[str, tuple[int, datetime]]:
+    """Return how many events are missing of each source, and when the first of them was found to be."""
+    rows = connection.execute(
+        "SELECT source, count(*), min(found_at) FROM hookonce.missing_events GROUP BY source"
+    )
+    return {source: (number, first) for source, number, first in rows}
+
+
+def try_again(
+    connection: psycopg.Connection, each: Missing, now: datetime, most: int, within: timedelta
+) -> bool:
+    """Note a redelivery before it is asked for; False where there were `most` within so long, by any process."""
+    done = connection.execute(
+        "UPDATE hookonce.missing_events m SET tried_at = array_append(ARRAY("
+        "SELECT t FROM unnest(m.tried_at) AS t WHERE t > %(from)s), %(now)s::timestamptz) "
+        "WHERE (source, event_id) = (%(source)s, %(id)s) "
+        "AND (SELECT count(*) FROM unnest(m.tried_at) AS t WHERE t > %(from)s) < %(most)s",
+        {"now": now, "from": now - within, "source": each.source, "id": each.event_id, "most": most},
+    )
+    return done.rowcount > 0
+
+
+def days_of(connection: psycopg.Connection, source: str, limit: int) -> list[dict[str, Any]]:
+    """Return of each day (UTC), the newest first, how many events are listed and how many of them are missing."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(
+            "SELECT d.day, d.listed, (SELECT count(*) FROM hookonce.missing_events m WHERE m.source = d.source "
+            "AND (m.listed_at AT TIME ZONE 'UTC')::date = d.day) AS missing "
+            "FROM hookonce.listed_days d WHERE source = %s ORDER BY day DESC LIMIT %s",
+            [source, limit],
+        ).fetchall()
+
+
+def spend(connection: psycopg.Connection, key: str, now: datetime, most: int) -> bool:
+    """Count a call with the key of this reference; False where the hour has had `most`."""
+    row = connection.execute(
+        "INSERT INTO hookonce.api_calls AS c VALUES (%(key)s, date_trunc('hour', %(now)s::timestamptz), 1) "
+        "ON CONFLICT (key) DO UPDATE SET hour = excluded.hour, "
+        "calls = CASE WHEN c.hour = excluded.hour THEN c.calls + 1 ELSE 1 END "
+        "WHERE c.hour <> excluded.hour OR c.calls < %(most)s RETURNING calls",
+        {"key": key, "now": now, "most": most},
+    ).fetchone()
+    return row is not None
+
+
+def subscriptions(connection: psycopg.Connection) -> list[SubscriptionState]:
+    """Return all subscriptions that are renewed."""
+    with connection.cursor(row_factory=class_row(SubscriptionState)) as cursor:
+        query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
+        return cursor.execute(query).fetchall()
+
+
+def lease_subscription(
+    connection: psycopg.Connection, source: str, resource: str, now: datetime, lease: timedelta
+) -> SubscriptionState | None:
+    """Take the lease of a subscription that is due; None where it is not, or another process has it."""
+    with connection.cursor(row_factory=class_row(SubscriptionState)) as cursor:
+        values = [source, resource, now, lease, lease, now]
+        return cursor.execute(_LEASE_SUBSCRIPTION, values).fetchone()
+
+
+def update_subscription(
+    connection: psycopg.Connection,
+    known: SubscriptionState,
+    **columns: Any,  # noqa: ANN401
+) -> None:
+    """Set columns of a subscription, and let go of it."""
+    names = ", ".join(f"{name} = %({name})s" for name in columns)
+    connection.execute(
+        f"UPDATE hookonce.subscriptions SET {names}, lease_until = NULL "  # noqa: S608  names of ours
+        "WHERE (source, resource) = (%(of_source)s, %(of_resource)s)",
+        {**columns, "of_source": known.source, "of_resource": known.resource},
+    )

@@ -1,0 +1,99 @@
+import pytest
+
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.sender_api import withdraw
+from hookonce.receiver.config.settings import load_settings
+
+HOOK = "https://api.github.com/repos/octocat/Hello-World/hooks/12345678"
+GITHUB = f'[sources.github]\nsecrets = ["env:S"]\napi = "{HOOK}"\n'
+
+
+def load(tmp_path, toml, **environ):
+    file = tmp_path / "hookonce.toml"
+    file.write_text(toml)
+    return load_settings({"HOOKONCE_CONFIG": str(file), **environ}, need_secrets=False)
+
+
+def test_key_is_not_in_the_settings(tmp_path):
+    settings = load(tmp_path, GITHUB + 'api_key = "env:K"\nreconcile = "1h"', K="github_pat_1")
+
+    assert settings.sources["github"].sender_api.key == "env:K"
+    assert "github_pat_1" not in repr(settings)
+    assert "github_pat_1" not in settings.secrets()
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        HOOK,
+        "https://api.github.com/orgs/octocat/hooks/1",
+        "https://api.github.com/app/hook",
+    ],
+)
+def test_hooks_of_github_are_known_by_their_address(tmp_path, api):
+    toml = f'[sources.github]\nsecrets = ["env:S"]\napi_key = "env:K"\nreconcile = "1h"\napi = "{api}"'
+
+    assert load(tmp_path, toml).sources["github"].sender_api.api == api
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        (GITHUB + 'reconcile = "1h"', "needs api_key"),
+        (GITHUB + 'api_key = "github_pat_1"\nreconcile = "1h"', "needs api_key"),
+        (GITHUB + 'api_key = "env:K"\nreconcile = "1m"', "reconcile is shorter than 10m"),
+        (GITHUB + 'api_key = "env:K"\nreconcile = "1h"\nid = "$.a"', "has reconcile and id"),
+        (
+            GITHUB.replace("api.github.com", "10.0.0.1") + 'api_key = "env:K"\nreconcile = "1h"',
+            "api is not an address",
+        ),
+        (
+            GITHUB.replace("/hooks", "/../hooks") + 'api_key = "env:K"\nreconcile = "1h"',
+            "api is not an address",
+        ),
+        (
+            '[sources.stripe]\nsecrets = ["env:S"]\napi_key = "env:K"\napi = "https://x"',
+            "api is not an address",
+        ),
+        ('[sources.slack]\nsecrets = ["env:S"]\napi_key = "env:K"\nreconcile = "1h"', "slack is not asked"),
+        (
+            '[sources.slack]\nsecrets = ["env:S"]\napi_key = "env:K"\nrenew = [{resource = "x"}]',
+            "no subscriptions",
+        ),
+        (
+            '[sources.microsoft_graph]\nsecrets = ["env:S"]\napi_key = "env:K"\nrenew = [{resource = "x"}]',
+            "no https URL",
+        ),
+        (
+            '[sources.google_drive]\nsecrets = ["env:S"]\napi_key = "env:K"\nrenew = [{resource = "https://e.example/"}]',
+            "renew names 'https://e.example/'",
+        ),
+    ],
+)
+def test_what_can_not_be_asked_is_a_mistake(tmp_path, toml, told):
+    with pytest.raises(ConfigError) as raised:
+        load(tmp_path, toml)
+
+    assert told in str(raised.value)
+    assert "github_pat_1" not in str(raised.value)
+
+
+def test_variables_of_keys_are_withdrawn_and_no_others(tmp_path):
+    file = tmp_path / "hookonce.toml"
+    file.write_text(GITHUB + 'api_key = "env:K?"\n[sources.stripe]\napi_key = "file:/k"\n[sources.slack]\n')
+    environ = {"HOOKONCE_CONFIG": str(file), "K": "secret", "S": "kept"}
+
+    found = withdraw(environ)
+
+    assert found == {"K": "secret"}
+    assert environ == {"HOOKONCE_CONFIG": str(file), "S": "kept"}
+
+
+@pytest.mark.parametrize(
+    "text", ["not [toml", "sources = 3", "[sources]\nstripe = 1", "[sources.a]\napi_key = 5"]
+)
+def test_nothing_is_withdrawn_by_a_file_that_is_wrong(tmp_path, text):
+    file = tmp_path / "hookonce.toml"
+    file.write_text(text)
+
+    assert withdraw({"HOOKONCE_CONFIG": str(file), "K": "secret"}) == {}
