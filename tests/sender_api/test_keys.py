@@ -60,7 +60,14 @@ def children_of(pid):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-@pytest.mark.parametrize("options", [[], ["--concurrency", "4"], ["--reloading"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], marks=pytest.mark.long),
+        ["--concurrency", "4"],
+        pytest.param(["--reloading"], marks=pytest.mark.long),
+    ],
+)
 def test_key_is_in_the_sweep_and_in_no_other_process(place, options):
     path, environ = place
     command = [sys.executable, "-m", "hookonce.receiver.cli", "worker", *options]

@@ -63,7 +63,11 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Listener(ThreadingHTTPServer):
+            def handle_error(self, *_):
+                """Say nothing: clients are killed."""
+
+        self._server = Listener(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
