@@ -218,9 +218,7 @@ def _never_came(
                 ("sender_not_asked", listing.source),
                 f"its sender was not asked for more than {span}: {listing.problem}",
             )
-    for each in sender_api.subscriptions(connection):
-        if each.source not in settings.sources:
-            continue
+    for each in sender_api.subscriptions(connection, settings.sources.values()):
         is_over = each.expires_at is not None and each.expires_at < now
         if is_over or _is_long(each.failed_since, longest, now):
             until = f"ends at {each.expires_at:%Y-%m-%d %H:%M} UTC" if each.expires_at else "is not there"

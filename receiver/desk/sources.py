@@ -320,7 +320,7 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
     used = totals.secrets(connection)
     listings, missing = sender_api.listings(connection), sender_api.missing_counts(connection)
     renewed: dict[str, list[SubscriptionModel]] = {}
-    for each in sender_api.subscriptions(connection):
+    for each in sender_api.subscriptions(connection, sources):
         model = SubscriptionModel(
             resource=each.resource, expires_at=each.expires_at, made=each.made, problem=each.problem
         )

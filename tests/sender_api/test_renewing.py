@@ -3,6 +3,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from hookonce.receiver.ledger.maintenance import sender_api as ledger
 from tests.support.fake_senders import Google, Graph, json_of
 
 HOUR = timedelta(hours=1)
@@ -136,3 +137,14 @@ def test_subscription_without_a_secret_here_is_told(world):
 
     assert state(world)[3] == "source 'microsoft_graph' has no secret here; set STATE"
     assert not graph.requests
+
+
+def test_subscription_that_is_wanted_no_more_is_left_to_run_out(world, graph):
+    world.turn()
+    world.configure(GRAPH.replace("me/mailFolders('Inbox')/messages", "me/events"), **KEYS)
+    world.pass_time(3 * DAY, 12 * HOUR)
+
+    left = ledger.subscriptions(world.connection, world.settings.sources.values())
+
+    assert [each.resource for each in left] == ["me/events"]
+    assert [each["resource"] for each in graph.living().values()] == ["me/events"]

@@ -32,10 +32,7 @@ def never_came(settings: Settings) -> Iterator[Finding]:
                 is_well = state and state.asked_at and not number and not state.failed_since
                 said = sender_api.words(source, state, number, now)
                 yield Finding("ok" if is_well else "warn", f"never came: {name}", said)
-        for each in sender_api.subscriptions(connection):
-            if each.source in asked:
-                until = (
-                    f"lasts until {each.expires_at:%Y-%m-%d %H:%M} UTC" if each.expires_at else "is not there"
-                )
-                said = f"{each.resource} {until}{f'; not renewed: {each.problem}' if each.problem else ''}"
-                yield Finding("warn" if each.problem else "ok", f"subscription: {each.source}", said)
+        for each in sender_api.subscriptions(connection, asked.values()):
+            until = f"lasts until {each.expires_at:%Y-%m-%d %H:%M} UTC" if each.expires_at else "is not there"
+            said = f"{each.resource} {until}{f'; not renewed: {each.problem}' if each.problem else ''}"
+            yield Finding("warn" if each.problem else "ok", f"subscription: {each.source}", said)

@@ -3,7 +3,7 @@
 Times are the caller's, but for leases: a process that has one goes on alone until it lets go, or dies.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -239,11 +239,18 @@ def spend(connection: psycopg.Connection, key: str, now: datetime, most: int) ->
     return row is not None
 
 
-def subscriptions(connection: psycopg.Connection) -> list[SubscriptionState]:
-    """Return all subscriptions that are renewed."""
+def subscriptions(connection: psycopg.Connection, sources: Iterable[Source]) -> list[SubscriptionState]:
+    """Return the subscriptions that are renewed of these sources; what they ask for no more is left to run out."""
+    wanted = {
+        (source.name, each.resource)
+        for source in sources
+        if source.sender_api
+        for each in source.sender_api.renewed
+    }
     with connection.cursor(row_factory=class_row(SubscriptionState)) as cursor:
         query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
-        return cursor.execute(query).fetchall()
+        rows = cursor.execute(query)
+        return [row for row in rows if (row.source, row.resource) in wanted]
 
 
 def lease_subscription(
