@@ -88,15 +88,15 @@ class Client:
     def _send(
         self, connection: psycopg.Connection, way: Listing | Renewal, request: Request, cost: int
     ) -> Answer:
+        if isinstance(way, Listing):
+            self.means.sleep(max(0.0, (self._free_at - self.now).total_seconds()))
+            self._free_at = self.now + timedelta(minutes=1) * SHARE * cost / way.per_minute
         most = way.per_hour // SHARE if isinstance(way, Listing) else _PER_HOUR_OF_RENEWALS
         if not ledger.spend(connection, self.asked.key, self.now, most):
             rest = _HOUR - (self.now - self.now.replace(minute=0, second=0, microsecond=0))
             raise CallFailed(
                 "a tenth of what its sender allows in an hour is used; goes on after it", after=rest
             )
-        if isinstance(way, Listing):
-            self.means.sleep(max(0.0, (self._free_at - self.now).total_seconds()))
-            self._free_at = self.now + timedelta(minutes=1) * SHARE * cost / way.per_minute
         return self.means.call(request, way.hosts)
 
 
