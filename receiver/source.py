@@ -47,7 +47,7 @@ class Renewed(NamedTuple):
 
 
 class SenderApi(NamedTuple):
-    """What a source asks its sender: with which key, by its reference, and where, how often and what is renewed."""
+    """Questions to a sender: the key for them, by its reference, the address, how often, and what is renewed."""
 
     key: str
     api: str

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class Account(NamedTuple):
-    """Whose list is asked for: the address that the source names (`api`), and what proves us there."""
+    """An account at a sender: the address that the source names (`api`), and the token that proves us there."""
 
     api: str
     token: str

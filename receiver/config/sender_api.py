@@ -1,4 +1,4 @@
-"""What a source asks its sender's API: its list of what it sent, and subscriptions; and who holds the key for that.
+"""Questions of a source to its sender's API (the list of what it sent, subscriptions), and the key for them.
 
 The key is never resolved with the settings: the one process that calls looks it up. `withdraw` takes its variable out
 of the environment of all others.

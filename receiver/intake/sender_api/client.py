@@ -48,7 +48,7 @@ class Client:
 
     @property
     def now(self) -> datetime:
-        """What time it is."""
+        """The time, by the clock of these calls."""
         return self.means.now()
 
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""What senders list of what they sent, as far as it was compared, what of it is missing, and subscriptions.
+"""Lists of senders, as far as they were compared, events that are missing, and subscriptions.
 
 Times are the caller's, but for leases: a process that has one goes on alone until it lets go, or dies.
 """
