@@ -15,7 +15,6 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import no_source
 from hookonce.receiver.intake.sender_api.reconciling import FIRST
 from hookonce.receiver.intake.sender_api.rounds import Rounds
-from hookonce.receiver.ledger.maintenance import sender_api
 
 
 @click.command()
@@ -36,11 +35,12 @@ def reconcile(source: str, since: datetime | None, *, dry_run: bool) -> None:
         with ledger(settings) as connection:
             reconciler = rounds.reconciler(chosen)
             if dry_run:
-                found = list(reconciler.preview(connection, since or datetime.now(UTC) - FIRST))
-                _show(found)
+                found = reconciler.preview(connection, since or datetime.now(UTC) - FIRST)
+                rows = [(cell(each.listed_at), each.event_id, each.type, each.why) for each in found]
+                show(("listed at", "id", "type", "why"), rows, empty="nothing is missing")
                 return
             failed = rounds.reconcile(connection, source, since, eager=True)
-            left = len(sender_api.missing(connection, source))
+            left = rounds.left(connection, source)
     except CallFailed as error:
         failed = str(error)
     finally:
@@ -53,9 +53,3 @@ def reconcile(source: str, since: datetime | None, *, dry_run: bool) -> None:
         if left
         else "compared; nothing is missing"
     )
-
-
-def _show(found: list[sender_api.Missing]) -> None:
-    columns = ("listed at", "id", "type", "why")
-    rows = [(cell(each.listed_at), each.event_id, each.type, each.why) for each in found]
-    show(columns, rows, empty="nothing is missing")

@@ -111,6 +111,10 @@ class Rounds:
                 ledger.renew_lease(connection, name, None)
         return None
 
+    def left(self, connection: psycopg.Connection, name: str) -> int:
+        """Return how many events of a source are missing still."""
+        return len(ledger.missing(connection, name))
+
     def _due(self, connection: psycopg.Connection, name: str, after: timedelta) -> None:
         ledger.update_listing(connection, name, due_at=self._means.now() + after)
 
