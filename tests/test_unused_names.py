@@ -15,6 +15,7 @@ ONLY_LOOK_UNUSED = {
     "hookonce.django.urls.app_name": "Django's",
     "hookonce.django.urls.urlpatterns": "Django's",
     "hookonce.testing.django.InboxTestCase": "for users' tests: docs/how-to/testing.md",
+    "jobs.event.after_commit": "for users' handlers: docs/how-to/approximate.md",
     "jobs.event.not_after": "for users' handlers: docs/how-to/commands.md",
     "providers.kit.conformance.CHECKS": "for users' senders: docs/adding-a-provider.md",
     "providers.kit.conformance.cases.is_twin": "the page of senders leaves twins out",
