@@ -99,7 +99,7 @@ def _no_step(which: EventPath, asked: StepDecision) -> NotFound:
 
 
 class Waits(ResponseModel):
-    """What waits for another event, and the kinds of events that are noted."""
+    """Runs that wait for another event, and the kinds of events that are noted."""
 
     data: list[OpenWait]
     noted: list[Noted]
