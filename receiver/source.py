@@ -9,7 +9,7 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds
 
-_USER = re.compile(r"(https?://)[^/?#]*@")
+_USER = re.compile(r"(\w+://)[^/?#]*@")
 MAX_QUARANTINE_TIME = timedelta(days=30)
 FOREVER = timedelta.max
 """How long events are kept of a source that says so: they are never pruned."""
@@ -80,6 +80,8 @@ class Source:
     `url`: the whole URL that its sender posts to, where that is not `public_url` and the path; a secret where
     `url_reference` says where it is looked for, or where credentials are in it.
     `sender_api`: what its sender is asked for; None where it is not asked.
+    `broker`: the address that its deliveries are taken from, '' where it is not known here; None for a URL of ours.
+    `authenticity`: what proves a delivery: its sender's signature, or that it lay in the queue.
     """
 
     name: str
@@ -109,6 +111,8 @@ class Source:
     url: str = field(default="", repr=False)
     url_reference: str = ""
     sender_api: SenderApi | None = None
+    broker: str | None = field(default=None, repr=False)
+    authenticity: Literal["sender", "queue"] = "sender"
 
     def url_of(self, path: str = "", query: str = "") -> str:
         """Return the URL of a delivery as the sender knows it; `path` is the one that came, if it is not the usual."""
@@ -117,7 +121,9 @@ class Source:
 
     @property
     def shown_url(self) -> str:
-        """The URL that its sender posts to, without credentials and without what else is secret in it."""
+        """The URL that its sender posts to, or its broker's, without credentials and what else is secret in it."""
+        if self.broker is not None:
+            return _USER.sub(r"\1", self.broker) or "a broker"
         url, mark, query = _USER.sub(r"\1[secret]@", self.url_of()).partition("?")
         return url + mark + ("[secret]" if self.url_reference and mark else query)
 

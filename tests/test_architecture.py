@@ -58,6 +58,7 @@ MAY_IMPORT = {
         "logs",
         "monitoring",
         "outbound",
+        "outbound.brokers",
         "privacy",
         "processes",
         "redis",
@@ -210,7 +211,7 @@ LIBRARIES = {
     "alembic": ("receiver.ledger.database",),
     "boto3": ("receiver.idempotency.dynamodb", "receiver.outbound.brokers.sqs"),
     "botocore": ("receiver.idempotency.dynamodb", "receiver.outbound.brokers.sqs"),
-    "click": ("receiver.cli", "jobs.cli", "hookonce.flask.cli"),
+    "click": ("receiver.cli", "jobs.cli", "jobs.configured.cli", "hookonce.flask.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
     "django": (
@@ -280,12 +281,13 @@ BORDERS = {
         "receiver.ledger.replay.transfer",
         "hookonce.django.admin",
         "hookonce.testing",
+        "jobs.configured.cli",
     ),
     "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),
     "receiver.app": (),
     # A capability of a handler's event is known where that is made, and nowhere else of an attempt.
     "jobs.capabilities.steps": ("jobs.attempts.handler_event",),
-    "jobs.configured.origin": ("jobs.attempts.handler_event", "jobs.configured.forwards"),
+    "jobs.configured.origin": ("jobs.attempts.handler_event", "jobs.configured"),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
 

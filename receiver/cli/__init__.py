@@ -37,6 +37,8 @@ COMMANDS = {
     "audit": (f"{_HERE}.audit:audit", "List what people and programs changed, newest first."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
+    "consume": (f"{_HERE}.consume:consume", "Take messages of brokers in until stopped."),
+    "consumers": (f"{_HERE}.consume:consumers", "List sources that are taken from brokers."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
     "db": (f"{_HERE}.db:db", "Upgrade the database schema, or print its revision."),
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
@@ -45,6 +47,7 @@ COMMANDS = {
     "doctor": (f"{_HERE}.doctor:doctor", "Check the installation, and print what to fix."),
     "entities": (f"{_HERE}.entities:entities", "Show and forget what was done of an object."),
     "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
+    "forwards": ("hookonce.jobs.configured.cli:forwards", "List forwards, and send one event now."),
     "help": (f"{_HERE}.help:help_", "List all commands."),
     "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
     "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),
@@ -107,7 +110,7 @@ FURTHER = {
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
     "Fix": ("approximate", "entities", "reconcile", "resume", "reverify", "steps", "waits"),
-    "Run": ("deploy", "keys", "login", "logout", "mcp", "prune", "sweep"),
+    "Run": ("consume", "consumers", "deploy", "forwards", "keys", "login", "logout", "mcp", "prune", "sweep"),
 }
 """All others, in the same groups: one level down."""
 

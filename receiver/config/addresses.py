@@ -8,9 +8,12 @@ https://hooks.example.com/hooks/stripe
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from hookonce.receiver.config.secret_references import Reference, resolve
 
 KINDS: Final = {
     "nats": "nats",
@@ -93,8 +96,13 @@ class Address:
     @property
     def shown(self) -> str:
         """The address without user and password, and of an endpoint without its query."""
-        url = self.url.partition("?")[0] if self.kind == "https" else self.url
-        return ("sqs:" if self.kind == "sqs" else "") + _USER.sub(r"\1", url)
+        url = self.url.partition("?")[0] if self.kind == "https" else self.written
+        return _USER.sub(r"\1", url)
+
+    @property
+    def written(self) -> str:
+        """The address as `parse` reads it."""
+        return ("sqs:" if self.kind == "sqs" else "") + self.url
 
     @property
     def mark(self) -> str:
@@ -105,3 +113,17 @@ class Address:
     def password(self) -> str:
         """The password; '' where there is none."""
         return unquote(urlsplit(self.url).password or "")
+
+
+def address_of(text: str, environ: Mapping[str, str], wrong: list[str], key: str) -> Address | None:
+    """Return an address, itself or what a reference names; None where there is none here, or it is wrong."""
+    is_reference = Reference.parse(text) is not None
+    try:
+        url = resolve(text.removesuffix("?") + "?", environ) if is_reference else text
+        found = Address.parse(url) if url else None
+    except ValueError as error:
+        wrong.append(f"{key}: {error}" if is_reference else f"{key}: it {error}")
+        return None
+    if found is not None and found.password and not is_reference:
+        wrong.append(f'{key}: a password stands in the file; write {key} = "env:NAME" and set that variable')
+    return found

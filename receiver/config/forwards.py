@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.addresses import Address
+from hookonce.receiver.config.addresses import Address, address_of
 from hookonce.receiver.config.file_mistakes import TABLE
-from hookonce.receiver.config.secret_references import Reference, resolve
+from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.config.sources import SOURCE_NAME
 
 BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
@@ -92,17 +92,3 @@ def _mistakes(table: ForwardTable, address: Address) -> list[str]:
     if address.url.startswith("http:") and not table.allow_private:
         wrong.append("to: http:// is for private addresses; set allow_private = true, or write https://")
     return wrong
-
-
-def address_of(text: str, environ: Mapping[str, str], wrong: list[str], key: str) -> Address | None:
-    """Return an address, itself or what a reference names; None where there is none here, or it is wrong."""
-    is_reference = Reference.parse(text) is not None
-    try:
-        url = resolve(text.removesuffix("?") + "?", environ) if is_reference else text
-        found = Address.parse(url) if url else None
-    except ValueError as error:
-        wrong.append(f"{key}: {error}" if is_reference else f"{key}: it {error}")
-        return None
-    if found is not None and found.password and not is_reference:
-        wrong.append(f'{key}: a password stands in the file; write {key} = "env:NAME" and set that variable')
-    return found

@@ -12,7 +12,9 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step, parse
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds, with_chosen_ids
+from hookonce.providers.kit.registry.message_ids import with_message_ids
 from hookonce.receiver.config import source_choices
+from hookonce.receiver.config.addresses import address_of
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
 from hookonce.receiver.config.rates import parse_limit
@@ -40,6 +42,11 @@ class SourceTable(BaseModel):
     """the sender's; the source's own name by default"""
     secrets: tuple[str, ...] = ()
     """references; several while you rotate"""
+    from_: Annotated[str | None, Field(alias="from")] = None
+    """[address of a broker](../how-to/consumers.md) that `hookonce consume` takes its deliveries from, or a reference
+    to one; the source has no URL then"""
+    authenticity: Literal["sender", "queue"] = "sender"
+    """`"queue"`: who may write to the queue may send; the sender's signature is not asked for"""
     repeats: Literal["run", "hold"] | None = None
     """`"hold"`: a known body under a new, unsigned id waits for a person; `"run"`: it runs; unset: as [the
     senders' page](../providers.md) says of the sender"""
@@ -154,10 +161,15 @@ class SourceReader:
                     provider.check_secret(secret)
             except ValueError as error:
                 self._mistake(f"the secret in {secret_name} is not one: {error}")
+        broker = None if self._table.from_ is None else self._broker(self._table.from_)
         same = {name: getattr(self._table, name) for name in _SAME}
         found_here: dict[str, Any] = {
             "name": self._name,
-            "provider": with_chosen_ids(provider, chosen),
+            "provider": with_chosen_ids(
+                with_message_ids(provider) if broker is not None else provider, chosen
+            ),
+            "broker": broker,
+            "unauthenticated": self._table.unauthenticated or self._table.authenticity == "queue",
             "secrets": secrets,
             "repeats": self._table.repeats or ("hold" if provider.holds_repeats else "run"),
             "window": timedelta(seconds=self._table.window),
@@ -176,6 +188,16 @@ class SourceReader:
             "url_reference": self._table.url if self._table.url and Reference.parse(self._table.url) else "",
         }
         return Source(**same | found_here)
+
+    def _broker(self, text: str) -> str:
+        """Return the address of a broker, '' where its reference leads nowhere in this environment."""
+        wrong: list[str] = []
+        found = address_of(text, self._environ, wrong, "from")
+        if found is not None and (found.kind == "https" or "exchange" in found.options):
+            wrong.append("from: expected a subject or a queue, as in nats://host:4222/orders")
+        for each in wrong:
+            self._mistake(each)
+        return found.written if found else ""
 
     def _notes(self) -> Iterator[str]:
         """Yield what stands around the secrets, by their references; what can't be read is a mistake already."""
@@ -211,6 +233,10 @@ class SourceReader:
 
     def _check_proof(self, provider: Provider) -> None:
         """Require that the table says that anyone may send, where the sender proves nothing."""
+        if self._table.authenticity == "queue":
+            if self._table.from_ is None:
+                self._mistake('has authenticity = "queue" and no from; set from, or remove it')
+            return
         is_open = self._table.unauthenticated
         if is_open and not provider.unauthenticated:
             self._mistake(f"has unauthenticated = true, but {provider.name} proves who it is; remove that")
@@ -224,6 +250,7 @@ class SourceReader:
     def _check_repeats(self, provider: Provider) -> None:
         """Require an answer for repeats, where a captured delivery could be sent again under another id at any time."""
         is_bound = provider.id_is_signed or provider.tolerance is not None
+        is_bound = is_bound or self._table.authenticity == "queue"
         if provider.name in _DECLARED and not (is_bound or provider.body_is_unsigned or self._table.repeats):
             self._mistake(
                 "signs neither its id nor a time, so a captured delivery can be sent again under another id; write "

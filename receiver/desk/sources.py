@@ -82,6 +82,9 @@ class SourceModel(ResponseModel):
     name: Ours
     provider: Ours
     url: Ours = Field(description="URL for the sender; a path only, if no public_url is configured")
+    authenticity: Literal["sender", "queue"] = Field(
+        description="proof of a delivery: its sender's signature, or that it lay in the broker's queue"
+    )
     secrets: list[Slot]
     secret_notes: list[Ours] = Field(
         description="quotes, blanks or line ends around a secret, by its reference"
@@ -331,6 +334,7 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
             name=source.name,
             provider=source.provider.name,
             url=source.shown_url,
+            authenticity=source.authenticity,
             secrets=_slots(source, used.get(source.name, {})),
             secret_notes=list(source.secret_notes),
             has_handed_out_secret=source.name in kept,

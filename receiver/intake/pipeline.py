@@ -14,7 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply, unreadable
 from hookonce.providers.kit.reading.content_coding import HEADER, coding_of, without_coding
 from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.commands import COMMAND
@@ -292,6 +292,13 @@ class Intake:
         """
         delivery, events = self._verifier.read(source, delivery)
         return self._store(source, delivery, events, now, origin=RECONCILED, fingerprint=UNKNOWN)
+
+    def take_unreadable(self, source: Source, delivery: Delivery, own: str, why: Rejected) -> IntakeResult:
+        """Take in what a broker delivered and what can't be read, as an event that is dead; `own` makes its id.
+
+        Raises `LedgerUnavailable`.
+        """
+        return self._store(source, delivery, [unreadable(own.encode(), why)], self._clock())
 
     @property
     def is_idle(self) -> bool:

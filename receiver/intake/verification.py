@@ -109,7 +109,8 @@ class Verifier:
             is_bomb = (
                 error.reason is Reason.TOO_LARGE and delivery.sent is None and coding_of(delivery.headers)
             )
-            if source.unauthenticated or error.reason not in _UNREADABLE or is_bomb:
+            is_unproven = source.unauthenticated and source.broker is None
+            if is_unproven or error.reason not in _UNREADABLE or is_bomb:
                 raise
             return Authentic(delivery, [unreadable_delivery(source.provider.events, delivery, error)], [])
 

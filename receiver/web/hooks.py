@@ -65,7 +65,7 @@ class DeliveryEndpoint:
         self._quick = {
             name: source
             for name, source in settings.sources.items()
-            if "POST" in source.provider.methods and intake.is_quick(source)
+            if "POST" in source.provider.methods and intake.is_quick(source) and source.broker is None
         }
         self._max_body = settings.max_body
         self._intake = intake
@@ -91,7 +91,11 @@ class DeliveryEndpoint:
         began = monotonic()
         name, slash, path_secret = request.path[len(prefix) :].partition("/")
         source = self._sources.get(name)
-        if source is None or (slash and not (path_secret and _takes_path_secret(source))):
+        if (
+            source is None
+            or source.broker is not None
+            or (slash and not (path_secret and _takes_path_secret(source)))
+        ):
             error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
             self._intake.background_writer.record_rejection("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, began, close=True)

@@ -1,8 +1,8 @@
-import boto3
 import pytest
 
 from hookonce.receiver.outbound import brokers
 from tests.support.brokers import AWS, Nats, Rabbit, sqs_server
+from tests.support.consuming import Consuming
 from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
@@ -53,4 +53,12 @@ def sqs_endpoint():
 def sqs(sqs_endpoint, monkeypatch):
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
-    return boto3.client("sqs", endpoint_url=sqs_endpoint)
+    return pytest.importorskip("boto3").client("sqs", endpoint_url=sqs_endpoint)
+
+
+@pytest.fixture
+def consuming(database_url, redis_url, tmp_path):
+    def made(place, **options):
+        return Consuming((database_url, redis_url), tmp_path, place, **options)
+
+    return made

@@ -172,7 +172,7 @@ import sys, os, threading
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 calls = []
-application = DomainDispatcherApplication(create_backend_app, "sqs")
+application = DomainDispatcherApplication(create_backend_app)
 def counted(environ, start):
     if environ["PATH_INFO"] == "/calls":
         start("200 OK", [("content-type", "text/plain")])

@@ -11,6 +11,7 @@ are not senders.
 `key_pair_options`: the same of senders with a key pair
 `challenge_option`: the option that answers probes
 `chosen_ids`: ids and accounts where the operator wants them
+`message_ids`: ids that a broker gives
 `token_sender`: senders that bring a token where their user wants it
 """
 

@@ -74,6 +74,7 @@ def _findings() -> Iterator[Finding]:
     if settings.window_redis_url:
         yield from servers.window_server(settings.window_redis_url)
     yield from brokers.forwards(settings)
+    yield from brokers.consumers(settings)
 
 
 def _require_released(url: str) -> None:

@@ -1,8 +1,10 @@
 """Findings of `hookonce doctor` about brokers: whether streams, queues and exchanges are there, and may be used."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 from hookonce.receiver.cli.doctor.servers import Finding
+from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.forwards import Forward
 from hookonce.receiver.config.mistakes import ConfigError
@@ -27,6 +29,32 @@ def forwards(settings: Settings) -> Iterator[Finding]:
                 continue
             yield _looked(check, found.look, forward)
             found.close()
+
+
+def consumers(settings: Settings) -> Iterator[Finding]:
+    """Look at the place that each source with `from` takes its deliveries from."""
+    for source in settings.sources.values():
+        check = f"consumer {source.name}"
+        if source.broker == "":
+            yield Finding(
+                "warn", check, "its from is not set in this environment; `hookonce consume` needs it"
+            )
+        elif source.broker:
+            try:
+                found = asyncio.run(_found(Address.parse(source.broker), source.name))
+                yield Finding("ok", check, f"{found.text}; authenticity: {source.authenticity}")
+            except ConfigError as error:
+                yield Finding("fail", check, "; ".join(error.mistakes))
+            except NotConfirmed as error:
+                yield Finding("fail", check, str(error))
+
+
+async def _found(address: Address, name: str) -> Found:
+    subscription = kinds.subscription(address, name)
+    try:
+        return await subscription.look()
+    finally:
+        await subscription.close()
 
 
 def _looked(check: str, look: Callable[[], Found], forward: Forward) -> Finding:

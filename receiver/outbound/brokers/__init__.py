@@ -1,11 +1,11 @@
-"""Brokers: one module and one extra per kind, imported where a configuration names the kind.
+"""Brokers, both ways: one module and one extra per kind, imported where a configuration names the kind.
 
 `port` says what each is asked for. `nats`, `sqs` and `rabbitmq` do it.
 """
 
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.outbound.brokers.port import Publisher
+from hookonce.receiver.outbound.brokers.port import Publisher, Subscription
 
 
 def publisher(address: Address) -> Publisher:
@@ -22,6 +22,22 @@ def publisher(address: Address) -> Publisher:
         from hookonce.receiver.outbound.brokers.rabbitmq import RabbitPublisher
 
         return RabbitPublisher(address)
+
+
+def subscription(address: Address, name: str) -> Subscription:
+    """Return what takes from an address, in the name of a source. Raises as `publisher`."""
+    with _Extra(address.kind):
+        if address.kind == "nats":
+            from hookonce.receiver.outbound.brokers.nats import NatsSubscription
+
+            return NatsSubscription(address, name)
+        if address.kind == "sqs":
+            from hookonce.receiver.outbound.brokers.sqs import SqsSubscription
+
+            return SqsSubscription(address)
+        from hookonce.receiver.outbound.brokers.rabbitmq import RabbitSubscription
+
+        return RabbitSubscription(address)
 
 
 class _Extra:

@@ -12,8 +12,11 @@ from typing import Any
 
 import nats
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.errors import TimeoutError as NatsTimeout
 from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from hookonce.receiver.config.addresses import Address
@@ -27,11 +30,15 @@ from hookonce.receiver.outbound.brokers.port import (
     NotConfirmed,
     Outcome,
     Refused,
+    Taken,
     TooLarge,
     encoded,
 )
 
 ID = "Nats-Msg-Id"
+ACK_WAIT = timedelta(seconds=30)
+"""How long a message that was taken is not delivered to others."""
+_FETCH = 1.0
 _FRAME = 512
 """Bytes that the frame of a message and its headers may take besides their texts."""
 
@@ -171,3 +178,71 @@ class NatsPublisher:
         with suppress(Away):
             self._thread.run(self._connection.close(), 2)
         self._thread.close()
+
+
+class NatsSubscription:
+    """Pulls from one subject, as the durable consumer that the address names, or of the source's name."""
+
+    def __init__(self, address: Address, name: str) -> None:
+        self._connection = _Connection(address)
+        self._durable = address.options.get("durable", f"hookonce-{name}")
+        self._pull: JetStreamContext.PullSubscription | None = None
+
+    async def fetch(self, most: int) -> Sequence[Taken]:
+        """See `port.Subscription`."""
+        pull = await self._subscribed()
+        try:
+            return [self._taken(each) for each in await pull.fetch(most, timeout=_FETCH)]
+        except (TimeoutError, NatsTimeout):
+            if self._connection.broken.is_set():
+                raise await self._away("the connection broke") from None
+            return []
+        except (OSError, NatsError) as error:
+            raise await self._away(type(error).__name__) from None
+
+    async def _subscribed(self) -> JetStreamContext.PullSubscription:
+        if self._pull is None or self._connection.broken.is_set():
+            js = await self._connection.jetstream()
+            config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=ACK_WAIT.total_seconds())
+            try:
+                self._pull = await js.pull_subscribe(self._connection.subject, self._durable, config=config)
+            except NotFoundError:
+                subject = self._connection.subject
+                raise Refused(f"no stream covers {subject}; make one, or name another subject") from None
+            except APIError as error:
+                raise Refused(f"consumer {self._durable} can't be used: {error.description}") from None
+            except (TimeoutError, OSError, NatsError) as error:
+                raise await self._away(type(error).__name__) from None
+        return self._pull
+
+    @staticmethod
+    def _taken(message: Msg) -> Taken:
+        known = message.metadata
+        own = f"{known.stream}:{known.sequence.stream}"
+        return Taken(own, message.headers or {}, message.data, known.num_delivered or 1, message)
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """See `port.Subscription`; what gets lost on the way comes again, and is known then."""
+        await self._settle([each.handle.ack() for each in taken])
+
+    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
+        """See `port.Subscription`."""
+        await self._settle([each.handle.nak(delay.total_seconds()) for each in taken])
+
+    async def _settle(self, calls: Sequence[Any]) -> None:
+        for each in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(each, Exception):
+                raise await self._away(type(each).__name__)
+
+    async def _away(self, why: str) -> Away:
+        await self.close()
+        return Away(f"{self._connection.shown} does not answer: {why}")
+
+    async def look(self) -> Found:
+        """See `port.Subscription`."""
+        return await self._connection.look()
+
+    async def close(self) -> None:
+        """See `port.Subscription`."""
+        self._pull = None
+        await self._connection.close()

@@ -1,4 +1,4 @@
-"""The port to brokers: messages go out with an outcome each.
+"""The port to brokers: messages that go out with an outcome each, and messages that are taken and acknowledged.
 
 An outcome is None where the broker has confirmed the message; nothing else is success. Texts of errors name the place
 and quote nothing of a message.
@@ -29,6 +29,16 @@ class Message(NamedTuple):
     group: str
     headers: Mapping[str, str]
     body: bytes
+
+
+class Taken(NamedTuple):
+    """A message that came, and how often it was delivered so far, if the broker counts; `handle` is the broker's."""
+
+    id: str
+    headers: Mapping[str, str]
+    body: bytes
+    deliveries: int
+    handle: Any
 
 
 class NotConfirmed(Exception):  # noqa: N818  a state of the world
@@ -68,6 +78,25 @@ class Publisher(Protocol):
 
     def close(self) -> None:
         """Let go of the connection."""
+
+
+class Subscription(Protocol):
+    """Takes messages from one place, on the running event loop. All but `close` raise `NotConfirmed`."""
+
+    async def fetch(self, most: int) -> Sequence[Taken]:
+        """Wait for messages for a second or so; return so many at most."""
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """Have the broker forget messages."""
+
+    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
+        """Have the broker deliver messages again, later if it can."""
+
+    async def look(self) -> Found:
+        """Look whether the place is there and may be read; nothing is taken."""
+
+    async def close(self) -> None:
+        """Let go of the connection; what was not acknowledged comes again."""
 
 
 def encoded(headers: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ comes back, and counts as refused.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any, Final
 
 import aio_pika
@@ -14,6 +15,8 @@ from aio_pika.abc import (
     AbstractChannel,
     AbstractConnection,
     AbstractExchange,
+    AbstractIncomingMessage,
+    AbstractQueue,
 )
 from aio_pika.exceptions import AMQPError, ChannelClosed, DeliveryError
 from yarl import URL
@@ -28,11 +31,15 @@ from hookonce.receiver.outbound.brokers.port import (
     Message,
     Outcome,
     Refused,
+    Taken,
 )
 
 DEDUPLICATION: Final = "x-deduplication-header"
+PREFETCH: Final = 200
 _CLOUD_EVENTS: Final = "cloudEvents_"
 """What stands before the attributes of CloudEvents among the headers of AMQP, in the place of `ce-`."""
+_FIRST, _NEXT = 1.0, 0.01
+"""Seconds that a message is waited for, and the next one."""
 _LOST = (OSError, AMQPError, asyncio.TimeoutError, asyncio.CancelledError, RuntimeError)
 
 
@@ -168,3 +175,79 @@ def _made(message: Message) -> aio_pika.Message:
         type=message.type[:255].encode()[:255].decode(errors="ignore"),
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )
+
+
+class RabbitSubscription:
+    """Consumes one queue; what is not acknowledged when the connection ends is delivered again."""
+
+    def __init__(self, address: Address) -> None:
+        self._connection = _Connection(address)
+        self._waiting: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+        self._consumed: AbstractQueue | None = None
+
+    async def fetch(self, most: int) -> Sequence[Taken]:
+        """See `port.Subscription`."""
+        await self._consuming()
+        taken: list[Taken] = []
+        while len(taken) < most:
+            try:
+                seconds = _NEXT if taken else _FIRST
+                taken.append(_taken(await asyncio.wait_for(self._waiting.get(), seconds)))
+            except TimeoutError:
+                break
+        return taken
+
+    async def _consuming(self) -> None:
+        channel = await self._connection.channel()
+        if self._consumed is not None and self._consumed.channel is channel:
+            return
+        self._waiting = asyncio.Queue()
+        try:
+            await channel.set_qos(prefetch_count=PREFETCH)
+            self._consumed = await channel.get_queue(self._connection.queue, ensure=True)
+            await self._consumed.consume(self._waiting.put)
+        except ChannelClosed as error:
+            raise Refused(f"queue {self._connection.queue} can't be used: {type(error).__name__}") from None
+        except _LOST as error:
+            raise await self._away(error) from None
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """See `port.Subscription`."""
+        await self._settle([each.handle.ack() for each in taken])
+
+    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
+        """See `port.Subscription`; the broker has no delays, so it is waited here."""
+        await asyncio.sleep(min(delay.total_seconds(), 5))
+        await self._settle([each.handle.nack(requeue=True) for each in taken])
+
+    async def _settle(self, calls: Sequence[Any]) -> None:
+        for each in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(each, BaseException):
+                raise await self._away(each)
+
+    async def _away(self, error: BaseException) -> Away:
+        await self.close()
+        return Away(f"{self._connection.shown} does not answer: {type(error).__name__}")
+
+    async def look(self) -> Found:
+        """See `port.Subscription`."""
+        return await self._connection.look()
+
+    async def close(self) -> None:
+        """See `port.Subscription`."""
+        self._consumed = None
+        await self._connection.close()
+
+
+def _taken(message: AbstractIncomingMessage) -> Taken:
+    headers = {
+        name.replace(_CLOUD_EVENTS, "ce-"): value.decode("utf-8", "replace")
+        if isinstance(value, bytes)
+        else str(value)
+        for name, value in message.headers.items()
+    }
+    if message.content_type:
+        headers["content-type"] = message.content_type
+    count = message.headers.get("x-delivery-count")
+    deliveries = count + 1 if isinstance(count, int) else 1 + bool(message.redelivered)
+    return Taken(message.message_id or "", headers, message.body, deliveries, message)

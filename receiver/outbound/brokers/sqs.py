@@ -4,7 +4,9 @@ Ten messages go into a call. A body that is not text as SQS takes it goes as bas
 queue's own maximum is the limit of a message; credentials and region are those that boto3 finds.
 """
 
+import asyncio
 import base64
+import binascii
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +27,7 @@ from hookonce.receiver.outbound.brokers.port import (
     Message,
     Outcome,
     Refused,
+    Taken,
     TooLarge,
     encoded,
 )
@@ -177,3 +180,69 @@ def _entry(message: Message, *, is_fifo: bool) -> tuple[dict[str, Any], int]:
         )
         entry["MessageDeduplicationId"] = message.id
     return entry, len(body.encode()) + sum(len(n) + len("String") + len(v) for n, v in headers.items())
+
+
+class SqsSubscription:
+    """Takes from one queue, ten messages to a call, each in a thread."""
+
+    def __init__(self, address: Address) -> None:
+        self._queue = _Queue(address)
+
+    async def fetch(self, most: int) -> Sequence[Taken]:
+        """See `port.Subscription`; calls follow one another as long as they are full."""
+        taken: list[Taken] = []
+        while len(taken) < most:
+            answer = await self._call(
+                "receive_message",
+                MaxNumberOfMessages=min(MOST, most - len(taken)),
+                MessageAttributeNames=["All"],
+                AttributeNames=["ApproximateReceiveCount"],
+                WaitTimeSeconds=0 if taken else 1,
+            )
+            found = answer.get("Messages", ())
+            taken += map(_taken, found)
+            if len(found) < MOST:
+                break
+        return taken
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """See `port.Subscription`."""
+        await self._settle("delete_message_batch", taken)
+
+    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
+        """See `port.Subscription`."""
+        await self._settle(
+            "change_message_visibility_batch", taken, VisibilityTimeout=int(delay.total_seconds())
+        )
+
+    async def _settle(self, name: str, taken: Sequence[Taken], **more: object) -> None:
+        for at in range(0, len(taken), MOST):
+            entries = [
+                {"Id": str(n), "ReceiptHandle": each.handle, **more}
+                for n, each in enumerate(taken[at : at + MOST])
+            ]
+            await self._call(name, Entries=entries)
+
+    async def _call(self, name: str, **given: object) -> Any:  # noqa: ANN401
+        return await asyncio.to_thread(self._queue.call, name, **given)
+
+    async def look(self) -> Found:
+        """See `port.Subscription`."""
+        return await asyncio.to_thread(self._queue.look)
+
+    async def close(self) -> None:
+        """Do nothing: connections are boto3's."""
+
+
+def _taken(message: Mapping[str, Any]) -> Taken:
+    told = message.get("MessageAttributes", {})
+    headers = {name: str(each["StringValue"]) for name, each in told.items() if "StringValue" in each}
+    body = str(message["Body"])
+    raw = body.encode()
+    if headers.pop(ENCODING, "") == "base64":
+        try:
+            raw = b"" if body == _MINIMAL else base64.b64decode(body, validate=True)
+        except binascii.Error:
+            raw = body.encode()
+    count = int(message.get("Attributes", {}).get("ApproximateReceiveCount", 1))
+    return Taken(str(message["MessageId"]), headers, raw, count, message["ReceiptHandle"])

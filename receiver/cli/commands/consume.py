@@ -1,0 +1,75 @@
+"""`hookonce consume` and `hookonce consumers`: deliveries that are taken from brokers."""
+
+import asyncio
+import signal
+from contextlib import closing
+
+import click
+
+from hookonce.receiver import logs
+from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.intake.consumers import consume as consume_
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.monitoring import health
+from hookonce.receiver.source import Source
+
+
+@click.command()
+@click.argument("names", metavar="[SOURCE]...", nargs=-1)
+def consume(names: tuple[str, ...]) -> None:
+    """Take messages of brokers in until stopped: of all sources with `from`, or of these.
+
+    A message is acknowledged once the ledger holds its events. Exit 78 if configuration or schema are not right.
+    """
+    logs.configure()
+    settings = load_settings()
+    require_servers(settings)
+    known = consumed(settings)
+    sources = {name: known[name] for name in names or known if name in known}
+    mistakes = [f"source '{name}' is not one that has from" for name in names if name not in known]
+    mistakes += [
+        f"source '{name}': its from is not set here" for name, each in sources.items() if not each.broker
+    ]
+    if mistakes or not sources:
+        raise ConfigError(mistakes or ["no source has from; there is nothing to consume"])
+    health.require_schema(settings.database_url)
+    tell(
+        f"hookonce: consuming {', '.join(f'{name} from {each.shown_url}' for name, each in sources.items())}"
+    )
+    with closing(Intake(settings)) as intake:
+        asyncio.run(_until_stopped(settings, sources, intake))
+
+
+async def _until_stopped(settings: Settings, sources: dict[str, Source], intake: Intake) -> None:
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await consume_(sources, intake, settings.max_body, settings.database_url, stopping)
+
+
+def consumed(settings: Settings) -> dict[str, Source]:
+    """Return the sources whose deliveries are taken from brokers."""
+    return {name: each for name, each in settings.sources.items() if each.broker is not None}
+
+
+@click.group()
+def consumers() -> None:
+    """List the sources that are taken from brokers."""
+
+
+@consumers.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_(*, as_json: bool) -> None:
+    """List consumers: from where they take, and what proves a message. `hookonce doctor` looks at the brokers."""
+    found = consumed(configured()).items()
+    rows = [(name, each.provider.name, each.shown_url, each.authenticity) for name, each in found]
+    columns = ("source", "provider", "from", "authenticity")
+    if as_json:
+        for row in rows:
+            print_json(dict(zip(columns, row, strict=True)))
+        return
+    show(columns, rows, empty="no source has from; docs/how-to/consumers.md says how to add one")

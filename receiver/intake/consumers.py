@@ -1,0 +1,174 @@
+"""Takes deliveries from brokers: a batch of messages is stored in one statement, and acknowledged after its COMMIT.
+
+What the ledger can't store now is given back to the broker, and nothing is fetched until the ledger answers. A message
+that can't be read, or that was delivered again and again, becomes a dead letter of the ledger and is acknowledged.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.registry.message_ids import MESSAGE_ID
+from hookonce.receiver.config.addresses import Address
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.load import OverLimit
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.intake.verification import Unproven
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.outbound import brokers
+from hookonce.receiver.outbound.brokers.port import NotConfirmed, Subscription, Taken
+from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.processes.waits import OnLoop, loop_threads
+from hookonce.receiver.source import Source
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 100
+TRIES: Final = 5
+"""Failures of a message in this process, after which it becomes a dead letter."""
+DELIVERIES: Final = 25
+"""Deliveries after which nothing is tried with a message: processes have died of it, or nobody settles it."""
+PAUSE: Final = timedelta(seconds=5)
+LONGEST_PAUSE: Final = 30.0
+_COUNTED: Final = 10_000
+
+
+class Consumer:
+    """Takes the messages of one source."""
+
+    def __init__(self, source: Source, intake: Intake, max_body: int, ledger_url: str, waits: OnLoop) -> None:
+        self._source = source
+        self._intake = intake
+        self._limit = source.body_limit(max_body)
+        self._ledger_url = ledger_url
+        self._waits = waits
+        self._failures: Counter[str] = Counter()
+        self._is_away = False
+        self._said = {"source": source.name}
+
+    async def run(self, subscription: Subscription, stopping: asyncio.Event) -> None:
+        """Take messages until told to stop; what is under way is settled then."""
+        troubles = 0
+        while not stopping.is_set():
+            try:
+                taken = await subscription.fetch(MOST)
+                if troubles:
+                    log.info("the broker answers again", extra=self._said)
+                troubles = 0
+                if taken:
+                    await self._settle(subscription, taken)
+            except NotConfirmed as error:
+                troubles += 1
+                (log.debug if troubles > 1 else log.warning)("%s", error, extra=self._said)
+                await _rung(stopping, min(LONGEST_PAUSE, 2.0**troubles / 4) * random.uniform(0.5, 1))  # noqa: S311
+            while self._is_away and not stopping.is_set():
+                self._is_away = not await asyncio.to_thread(self._ledger_answers)
+                await _rung(stopping, 0.5 if self._is_away else 0)
+        await subscription.close()
+
+    async def _settle(self, subscription: Subscription, taken: Sequence[Taken]) -> None:
+        """Take messages in, then acknowledge those that the ledger holds, and give back the rest."""
+        is_held = await asyncio.gather(*map(self._take, taken))
+        reach("messages.committed")
+        held = [each for each, is_in in zip(taken, is_held, strict=True) if is_in]
+        rest = [each for each, is_in in zip(taken, is_held, strict=True) if not is_in]
+        if held:
+            await subscription.acknowledge(held)
+        if rest:
+            await subscription.give_back(rest, PAUSE)
+
+    async def _take(self, message: Taken) -> bool:
+        """Take one message in; return whether it need not come again."""
+        delivery = delivery_of(self._source, message)
+        own = message.id or hashlib.sha256(message.body).hexdigest()
+        try:
+            if why := self._never(message):
+                return await self._bury(delivery, own, why)
+            await self._intake.take_in(self._source, delivery, self._waits)
+        except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
+            self._is_away = self._is_away or isinstance(error, LedgerUnavailable)
+            log.warning("a message was given back: %s", type(error).__name__, extra=self._said)
+            return False
+        except Exception as error:  # noqa: BLE001  whatever a body does with its reader
+            return await self._failed(delivery, own, error, max(message.deliveries, self._fails(own)))
+        self._failures.pop(own, None)
+        return True
+
+    def _never(self, message: Taken) -> Rejected | None:
+        """Return why nothing is tried with a message, if so."""
+        if (size := len(message.body)) > self._limit:
+            return Rejected(Reason.TOO_LARGE, f"{size:,} bytes are more than max_body, {self._limit:,}")
+        if message.deliveries > DELIVERIES:
+            return Rejected(Reason.BAD_BODY, f"delivered {message.deliveries} times, and never settled")
+        return None
+
+    async def _failed(self, delivery: Delivery, own: str, error: Exception, times: int) -> bool:
+        """Return whether a message that failed so often need not come again."""
+        is_unproven = isinstance(error, Unproven)
+        if isinstance(error, Rejected):
+            why, is_final = error, not is_unproven and error.reason is not Reason.NO_SECRET
+        else:
+            why = Rejected(Reason.BAD_BODY, f"it failed {times} times: {type(error).__name__}")
+            is_final = times >= TRIES
+        if is_final:
+            try:
+                return await self._bury(delivery, own, why)
+            except LedgerUnavailable:
+                self._is_away = True
+                return False
+        is_over = is_unproven and times >= TRIES
+        log.warning(
+            "a message was %s: %s", "refused" if is_over else "given back", why.reason, extra=self._said
+        )
+        return is_over
+
+    def _fails(self, own: str) -> int:
+        if len(self._failures) > _COUNTED:
+            self._failures.clear()
+        self._failures[own] += 1
+        return self._failures[own]
+
+    async def _bury(self, delivery: Delivery, own: str, why: Rejected) -> bool:
+        """Store a message as a dead letter. Raises `LedgerUnavailable`."""
+        log.warning("a message became a dead letter: %s", why.reason.value, extra=self._said)
+        await asyncio.to_thread(self._intake.take_unreadable, self._source, delivery, own, why)
+        return True
+
+    def _ledger_answers(self) -> bool:
+        try:
+            with connections.connect(self._ledger_url):
+                return True
+        except LedgerUnavailable:
+            return False
+
+
+def delivery_of(source: Source, message: Taken) -> Delivery:
+    """Return the delivery that a message is; its headers say its id at the broker."""
+    headers = {name.lower(): value for name, value in message.headers.items()} | {MESSAGE_ID: message.id}
+    return Delivery(source.provider.methods[0], source.url_of(), headers, message.body)
+
+
+async def consume(
+    sources: Mapping[str, Source], intake: Intake, max_body: int, ledger_url: str, stopping: asyncio.Event
+) -> None:
+    """Take messages of sources until told to stop. Raises `ConfigError` where an extra is missing."""
+    waits = OnLoop(*loop_threads())
+    running = []
+    for source in sources.values():
+        subscription = brokers.subscription(Address.parse(source.broker or ""), source.name)
+        running.append(Consumer(source, intake, max_body, ledger_url, waits).run(subscription, stopping))
+    await asyncio.gather(*running)
+
+
+async def _rung(bell: asyncio.Event, seconds: float) -> None:
+    """Wait, so long at most."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(bell.wait(), seconds)
