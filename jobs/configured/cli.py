@@ -25,7 +25,10 @@ def forwards() -> None:
 
 @forwards.command("list")
 def list_() -> None:
-    """List forwards: which events go on to where. `hookonce handlers list` says how their runs ended."""
+    """List forwards: which events go on to where.
+
+    `hookonce handlers list` shows how their runs ended.
+    """
     for each in load_settings(need_secrets=False).forwards.values():
         place = each.address.shown if each.address else f"{each.to} (not set here)"
         when = f" when {each.when}" if each.when else ""
@@ -36,9 +39,9 @@ def list_() -> None:
 @click.argument("name")
 @click.option("--event", type=click.IntRange(1), required=True, help="Ledger id of the event.")
 def try_(name: str, event: int) -> None:
-    """Send one event by the forward NAME now, and say what became of it; exit 1 if it was not taken.
+    """Send one event now, by the forward NAME.
 
-    No run is made or ended. The message has the id of cycle 0, so that its broker tells it from those of runs.
+    Exit 1 if it was not taken. No run is made or ended. The message has the id of cycle 0, so that its broker tells it from those of runs.
     """
     settings = load_settings(need_secrets=False)
     if name not in settings.forwards:

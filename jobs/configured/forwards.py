@@ -137,7 +137,7 @@ class Forwarder:
     def publish(self, events: Sequence[ReceivedEvent], _tx: object) -> list[object]:
         """Send a batch to a broker, and return what became of each event, once all of it is confirmed."""
         results, wanted = self._wanted(events)
-        outcomes = self._sent([message_of(event, self.to) for event in wanted])
+        outcomes = self._sent([message_of(event, self.to, self._places(event)) for event in wanted])
         for event, outcome in zip(wanted, outcomes, strict=True):
             if isinstance(outcome, TooLarge):
                 raise NeverForwarded(str(outcome), event=event)
@@ -215,7 +215,11 @@ class Forwarder:
 
     def _delivery(self, event: ReceivedEvent) -> Delivery:
         """Return what is posted: as the sender would, or as Standard Webhooks say. Raises `NeverForwarded`."""
-        message, now, origin = message_of(event, self.to), datetime.now(UTC), _origin(event)
+        message, now, origin = (
+            message_of(event, self.to, self._places(event)),
+            datetime.now(UTC),
+            _origin(event),
+        )
         more = encoded(message.headers)
         if self._forward.sign != AS_SENDER:
             sign = load("standard_webhooks", (), None).sign
@@ -241,9 +245,15 @@ class Forwarder:
         results: list[object] = [None if each is None else {"skipped": each} for each in why]
         return results, [event for event, each in zip(events, why, strict=True) if each is None]
 
+    def _places(self, event: ReceivedEvent) -> list[str]:
+        """Return the places that an event has been at: those that it says, and where its source takes it from."""
+        source = self._sources.get(event.source)
+        told = [each for each in event.headers.get(VIA, "").split(",") if each]
+        return [*told, mark_of(source.shown_url)] if source and "://" in source.shown_url else told
+
     def _left_out(self, event: ReceivedEvent) -> LeftOut | None:
         """Return why an event is not sent; None where it is."""
-        if self.to.mark in places_of(event, self._sources):
+        if self.to.mark in self._places(event):
             return LeftOut.BEEN_THERE
         if self._when is None:
             return None
@@ -253,7 +263,7 @@ class Forwarder:
             return LeftOut.WHEN_FAILED
 
 
-def message_of(event: ReceivedEvent, to: Address) -> Message:
+def message_of(event: ReceivedEvent, to: Address, places: Sequence[str]) -> Message:
     """Return the message of an event, with the headers of CloudEvents 1.0."""
     subject = event.subject
     headers = {
@@ -267,7 +277,7 @@ def message_of(event: ReceivedEvent, to: Address) -> Message:
         .replace("+00:00", "Z"),
         "ce-subject": subject.entity if subject else "",
         "content-type": event.headers.get("content-type", "application/json"),
-        VIA: ",".join([*_via(event), to.mark][-MOST_PLACES:]),
+        VIA: ",".join([*places, to.mark][-MOST_PLACES:]),
     }
     return Message(
         id=f"{event.idempotency_key}-{_origin(event).cycle}",
@@ -276,17 +286,6 @@ def message_of(event: ReceivedEvent, to: Address) -> Message:
         headers=headers,
         body=event.raw,
     )
-
-
-def places_of(event: ReceivedEvent, sources: Mapping[str, Source]) -> set[str]:
-    """Return the places that an event has been at: those that it says, and where its source takes it from."""
-    source = sources.get(event.source)
-    here = [mark_of(source.shown_url)] if source and "://" in source.shown_url else []
-    return {*_via(event), *here}
-
-
-def _via(event: ReceivedEvent) -> list[str]:
-    return [each for each in event.headers.get(VIA, "").split(",") if each]
 
 
 def _origin(event: ReceivedEvent) -> Origin:

@@ -8,15 +8,18 @@ import asyncio
 import hashlib
 import logging
 import random
+import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from typing import Final
 
 from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit.registry.message_ids import MESSAGE_ID
+from hookonce.receiver import logs
 from hookonce.receiver.config.addresses import Address
+from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
@@ -154,6 +157,20 @@ def delivery_of(source: Source, message: Taken) -> Delivery:
     """Return the delivery that a message is; its headers say its id at the broker."""
     headers = {name.lower(): value for name, value in message.headers.items()} | {MESSAGE_ID: message.id}
     return Delivery(source.provider.methods[0], source.url_of(), headers, message.body)
+
+
+def run(settings: Settings, sources: Mapping[str, Source]) -> None:
+    """Be a process that takes messages of sources, until SIGTERM or SIGINT. Raises as `consume`."""
+    logs.configure()
+
+    async def until_stopped(intake: Intake) -> None:
+        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+        await consume(sources, intake, settings.max_body, settings.database_url, stopping)
+
+    with closing(Intake(settings)) as intake:
+        asyncio.run(until_stopped(intake))
 
 
 async def consume(

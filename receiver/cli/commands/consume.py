@@ -1,19 +1,13 @@
 """`hookonce consume` and `hookonce consumers`: deliveries that are taken from brokers."""
 
-import asyncio
-import signal
-from contextlib import closing
-
 import click
 
-from hookonce.receiver import logs
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
-from hookonce.receiver.intake.consumers import consume as consume_
-from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.intake.consumers import run
 from hookonce.receiver.monitoring import health
 from hookonce.receiver.source import Source
 
@@ -25,7 +19,6 @@ def consume(names: tuple[str, ...]) -> None:
 
     A message is acknowledged once the ledger holds its events. Exit 78 if configuration or schema are not right.
     """
-    logs.configure()
     settings = load_settings()
     require_servers(settings)
     known = consumed(settings)
@@ -40,15 +33,7 @@ def consume(names: tuple[str, ...]) -> None:
     tell(
         f"hookonce: consuming {', '.join(f'{name} from {each.shown_url}' for name, each in sources.items())}"
     )
-    with closing(Intake(settings)) as intake:
-        asyncio.run(_until_stopped(settings, sources, intake))
-
-
-async def _until_stopped(settings: Settings, sources: dict[str, Source], intake: Intake) -> None:
-    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    await consume_(sources, intake, settings.max_body, settings.database_url, stopping)
+    run(settings, sources)
 
 
 def consumed(settings: Settings) -> dict[str, Source]:
