@@ -41,7 +41,8 @@ def list_() -> None:
 def try_(name: str, event: int) -> None:
     """Send one event now, by the forward NAME.
 
-    Exit 1 if it was not taken. No run is made or ended. The message has the id of cycle 0, so that its broker tells it from those of runs.
+    Exit 1 if it was not taken. No run is made or ended. The message has the id of cycle 0, so that its broker tells it
+    from those of runs.
     """
     settings = load_settings(need_secrets=False)
     if name not in settings.forwards:
