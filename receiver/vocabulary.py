@@ -190,7 +190,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "HOOKONCE_CONCURRENCY": "runs at once per worker process; wins over `[receiver] concurrency`",
     "HOOKONCE_RELEASE": "the release of your code, told with failures; the git revision at a worker's start by default",
     "HOOKONCE_PUBLIC_URL": "where senders reach you, up to `/hooks/`; wins over `[receiver] public_url`",
-    "HOOKONCE_CONSOLE": "where `hookonce events open` finds the console, up to `/admin`; `public_url` by default",
+    "HOOKONCE_CONSOLE": "where the console is, up to `/admin`, for `events open` and alerts; `public_url` by default",
     "HOOKONCE_ADMIN_TOKEN": "signs in to the dashboard; wins over `[admin] token`",
     "HOOKONCE_API_TOKEN": "the token of `hookonce mcp` on stdio, as `hookonce tokens create` printed it",
     "HOOKONCE_API_URL": "where `hookonce mcp` finds the admin API; `http://127.0.0.1:8000` by default",

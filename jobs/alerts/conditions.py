@@ -1,7 +1,7 @@
 """Conditions of alerts, by the ledger's own figures, in words that say what was expected and what to do."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import psycopg
@@ -17,6 +17,7 @@ from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.stats import backlog, issues, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
 from hookonce.receiver.ledger.stats.source_activity import words_for_mostly_conflicts
+from hookonce.receiver.monitoring.alert_events import ISSUES
 
 Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
@@ -46,7 +47,6 @@ _COUNTED = (
     ("lost_leases", (Kind.REFUSED,), LOST_LEASES),
 )
 """Alerts that are raised where something was counted too often: setting, what is counted, text."""
-_OF_ISSUES = _NEW, _REOPENED = ("new_issue", "reopened_issue")
 _REMADE = timedelta(days=1)
 """How long it is told that a subscription was made again."""
 _NAMED = 3
@@ -64,19 +64,22 @@ def ledger_conditions(
 ) -> Condition:
     """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
     chosen = settings.alerts
-    found = _issues(connection, chosen, known) | _clock(connection)
+    raised = _raised(connection, chosen, known)
+    found = _issues(raised) | _clock(connection)
     found |= dict(_never_came(connection, settings, now))
     for kind, counted, text in _COUNTED:
         if rate := getattr(chosen, kind):
             found |= _often(connection, kind, rate, counted, text)
     if chosen.dead_runs:
-        found |= _dead(connection, chosen.dead_runs)
+        found |= _dead(connection, chosen.dead_runs, known, raised if chosen.issues else None)
     if chosen.oldest_due:
         found |= _overdue(connection, chosen.oldest_due)
     if chosen.retried_for:
         found |= _retried(connection, chosen.retried_for)
     if chosen.breaker_open:
-        found |= _stopped(connection, chosen.breaker_open, now)
+        explained = {each.handler for each in raised}
+        stopped = _stopped(connection, chosen.breaker_open, now)
+        found |= {each: text for each, text in stopped.items() if each in known or each[1] not in explained}
     if chosen.duplicates:
         found |= _duplicates(connection, chosen.duplicates)
     if chosen.conflicts:
@@ -100,16 +103,22 @@ def _often(
     }
 
 
-def _issues(
+def _raised(
     connection: psycopg.Connection, chosen: Alerts, known: Mapping[tuple[str, str], Alert]
-) -> Condition:
-    """Tell of issues until a person has said something of them, or they have not failed for a day."""
+) -> Sequence[issues.RaisedIssue]:
+    return (
+        issues.raised(connection, [name for kind, name in known if kind in ISSUES]) if chosen.issues else ()
+    )
+
+
+def _issues(raised: Iterable[issues.RaisedIssue]) -> Condition:
+    """Tell of issues until a person has said something of them, or none of their events is dead or tried again."""
     found: Condition = {}
-    if not chosen.issues:
-        return found
-    for issue in issues.raised(connection, [name for kind, name in known if kind in _OF_ISSUES]):
+    for issue in raised:
         kind, how = (
-            (_REOPENED, "failed again, though it was fixed") if issue.is_reopened else (_NEW, "is new")
+            ("reopened_issue", "failed again, though it was fixed")
+            if issue.is_reopened
+            else ("new_issue", "is new")
         )
         release = f" (release: {issue.release})" if issue.release else ""
         found[kind, issue.id] = (
@@ -124,7 +133,18 @@ def _clock(connection: psycopg.Connection) -> Condition:
     return {("clock", ""): f"nothing is pruned: {steady_clock.why(since)}"} if since else {}
 
 
-def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:
+def _dead(
+    connection: psycopg.Connection,
+    rate: Rate,
+    known: Mapping[tuple[str, str], Alert],
+    raised: Iterable[issues.RaisedIssue] | None,
+) -> Condition:
+    """Tell of dead events whose issues are not among the `raised` ones, and have not been marked by a person."""
+    dead = backlog.dead(connection, rate.within)
+    told = set(dead)
+    if raised is not None:
+        told &= issues.unexplained(connection, rate.within, [each.id for each in raised])
+        told |= {source for source in dead if ("dead_runs", source) in known}
     return {
         ("dead_runs", source): (
             f"{recent} {'event' if recent == 1 else 'events'} died within {format_duration(rate.within)}, "
@@ -132,8 +152,9 @@ def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:
             f"`hookonce events list --status dead --source {source}`, "
             f"then `hookonce replay --status dead --source {source}`"
         )
-        for source, (recent, number) in backlog.dead(connection, rate.within).items()
-        if recent >= rate.number
+        for source, (recent, number) in dead.items()
+        if source in told
+        and recent >= rate.number
         and source != ALERTS_SOURCE  # or an alert that can't be sent would make another
     }
 

@@ -1,68 +1,139 @@
-"""Delivers alerts: a handler of our own per URL, so that each is tried again by itself.
+"""Delivers alerts: a handler of our own per target, so that each is tried again by itself, for an hour.
 
-A POST signed as Standard Webhooks say; its `webhook-id` is the alert's event id, the same on every attempt.
-No redirect is followed. An error names the host only: a URL may hold a secret.
+A webhook is signed as Standard Webhooks say; its `webhook-id` is the alert's event id, the same on every attempt.
+`messages` makes what the other kinds of targets take. No redirect is followed. An error names the host and what it
+answered, and no URL: that may hold a secret.
 """
 
 import hashlib
+import json
+import smtplib
+import ssl
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import requests
 
+from hookonce.jobs.alerts import messages
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, Registry
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
-from hookonce.receiver.config.alerts import Alerts
+from hookonce.receiver.config.alerts import LOOPBACK, Alerts, Target
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 
 TIMEOUT = (3.05, 10)
-ATTEMPTS = 14
-BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
+ATTEMPTS = 50
+BACKOFF = (timedelta(seconds=5), timedelta(minutes=5))
+TRIED_FOR = timedelta(hours=1)
+"""How long a target that is away is tried; the attempts suffice for longer."""
 
 
 def register(registry: Registry, alerts: Alerts) -> None:
-    """Have a worker deliver alerts. Raises: `ConfigError` if it has URLs and no usable secret to sign with."""
+    """Have a worker deliver alerts. Raises: `ConfigError` for a target whose URL or secret is not there."""
     if not alerts.are_sent:
         return
+    sign = _signer(alerts) if alerts.urls else None
+    for target in alerts.targets:
+        if not target.url:
+            setting = {"mail": "smtp", "pagerduty": "key"}.get(target.kind, "url")
+            raise ConfigError(
+                [f"[alerts.{target.kind}] {setting}: leads to nothing here; a worker sends alerts with it"]
+            )
+        name = f"{ALERTS_SOURCE}.alert to {_called(target)}"
+        if registry.named(name) is None:
+            send = partial(deliver, target=target, sign=sign)
+            registry.add(
+                Handler(name, ALERTS_SOURCE, "alert.*", send, ATTEMPTS, BACKOFF, timedelta(seconds=30))
+            )
+
+
+def _signer(alerts: Alerts) -> Sign:
+    """Return what signs webhooks. Raises: `ConfigError` if there are URLs and no usable secret, or no URL here."""
     provider = load("standard_webhooks", (), None)
     try:
         if provider.check_secret:
             provider.check_secret(alerts.secret)
     except ValueError as error:
         raise ConfigError([f"[alerts] secret: {error or 'is not set'}; a worker signs with it"]) from None
-    if not alerts.destinations:
+    if not any(alerts.urls):
         raise ConfigError(["[alerts] urls: none of the references leads to a URL here; a worker needs them"])
-    for url in dict.fromkeys(alerts.destinations):
-        name = f"{ALERTS_SOURCE}.alert to {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:6]}"
-        if registry.named(name) is None:
-            send = partial(deliver, url=url, sign=provider.sign, secret=alerts.secret)
-            registry.add(
-                Handler(name, ALERTS_SOURCE, "alert.*", send, ATTEMPTS, BACKOFF, timedelta(seconds=30))
-            )
+    return provider.sign
 
 
-def deliver(event: ReceivedEvent, _tx: object, *, url: str, sign: Sign, secret: str) -> dict[str, int]:
-    """POST one alert. Raises what says where it went and what came back; `GiveUp` where nobody wants any."""
-    host = urlsplit(url).hostname
-    headers = {
-        "content-type": "application/json",
-        "user-agent": "hookonce",
-        **sign(event.raw, secret, datetime.now(UTC), event_id=event.event_id),
-    }
+def _called(target: Target) -> str:
+    """Return what a target is called in its handler's name, which outlives a change of its URL but for webhooks."""
+    if target.kind != "webhook":
+        return target.kind
+    return f"{urlsplit(target.url).hostname} {hashlib.sha256(target.url.encode()).hexdigest()[:6]}"
+
+
+def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign | None) -> dict[str, object]:
+    """Send one alert to one target. Raises what came back; `GiveUp` where nobody wants any, or after `TRIED_FOR`."""
+    try:
+        if target.kind == "mail":
+            return _mail(event, target)
+        return _post(event, target, sign)
+    except ConnectionError as error:
+        if datetime.now(UTC) - event.received_at < TRIED_FOR:
+            raise
+        raise GiveUp(f"{error}; tried for an hour") from None
+
+
+def _post(event: ReceivedEvent, target: Target, sign: Sign | None) -> dict[str, object]:
+    host = urlsplit(target.url).hostname
+    headers = {"content-type": "application/json", "user-agent": "hookonce"}
+    if target.kind == "webhook" and sign is not None:
+        body = event.raw
+        headers |= sign(body, target.secret, datetime.now(UTC), event_id=event.event_id)
+    else:
+        body = messages.body_of(messages.message_of(json.loads(event.raw)), target)
     try:
         answer = requests.post(
-            url, data=event.raw, headers=headers, timeout=TIMEOUT, allow_redirects=False, stream=True
+            target.url, data=body, headers=headers, timeout=TIMEOUT, allow_redirects=False, stream=True
         )
     except requests.RequestException as error:
         raise ConnectionError(f"{host} did not answer: {type(error).__name__}") from None
     answer.close()
     if answer.status_code == HTTPStatus.GONE:
-        raise GiveUp(f"{host} answered 410: it wants no more alerts; take it out of [alerts] urls")
+        raise GiveUp(f"{host} answered 410: it wants no more alerts; take it out of [alerts]")
     if not 200 <= answer.status_code < 300:  # noqa: PLR2004  what success is
         raise ConnectionError(f"{host} answered {answer.status_code}; expected 2xx")
     return {"status": answer.status_code}
+
+
+def _mail(event: ReceivedEvent, target: Target) -> dict[str, object]:
+    parts = urlsplit(target.url)
+    host = parts.hostname or ""
+    letter = messages.mail(messages.message_of(json.loads(event.raw)), target, event.event_id)
+    try:
+        with _connected(parts.scheme, host, parts.port) as server:
+            if parts.password and (parts.scheme == "smtps" or host in LOOPBACK or _is_encrypted(server)):
+                server.login(unquote(parts.username or ""), unquote(parts.password))
+            elif parts.password:
+                raise GiveUp(f"{host} offers no STARTTLS, so no password is sent to it; use smtps://")
+            refused = server.send_message(letter)
+    except smtplib.SMTPResponseException as error:  # its text may quote the mail
+        raise ConnectionError(f"{host} answered {error.smtp_code}; expected 250") from None
+    except (OSError, smtplib.SMTPException) as error:
+        raise ConnectionError(f"{host} did not take the mail: {type(error).__name__}") from None
+    return {"status": 250, "refused": len(refused)}
+
+
+def _connected(scheme: str, host: str, port: int | None) -> smtplib.SMTP:
+    """Return a connection to a mail server, encrypted where it can be."""
+    context = ssl.create_default_context()
+    if scheme == "smtps":
+        return smtplib.SMTP_SSL(host, port or 465, timeout=TIMEOUT[1], context=context)
+    server = smtplib.SMTP(host, port or 587, timeout=TIMEOUT[1])
+    server.ehlo_or_helo_if_needed()
+    if server.has_extn("starttls"):
+        server.starttls(context=context)
+    return server
+
+
+def _is_encrypted(server: smtplib.SMTP) -> bool:
+    return isinstance(server.sock, ssl.SSLSocket)

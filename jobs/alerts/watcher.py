@@ -17,15 +17,19 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.alerts import Alert
-from hookonce.receiver.ledger.store import store
+from hookonce.receiver.ledger.stats import issues
+from hookonce.receiver.ledger.store import NewEvent, store
 from hookonce.receiver.monitoring import alert_events
 from hookonce.receiver.privacy.at_rest import sealed
+from hookonce.receiver.privacy.masking import mask_secrets
 from hookonce.receiver.redis import approximate
 from hookonce.receiver.redis.client import Client, RedisUnavailable, connect, write
 
 log = logging.getLogger(__name__)
 
 PROBE = "hookonce:probe"
+MAX_PER_HOUR = 10
+"""Messages of alerts that each target gets within an hour; one more counts what is beyond."""
 
 
 class AlertWatcher:
@@ -48,7 +52,7 @@ class AlertWatcher:
             found = conditions.ledger_conditions(connection, self._settings, known, *turn) | self._in_redis()
             found |= self._filling()
             changed = list(_changes(connection, known, found))
-            if changed and self._settings.alerts.are_sent:
+            if self._settings.alerts.are_sent:
                 self._tell(connection, changed)
             alerts.forget(connection)
         for alert in changed:
@@ -58,12 +62,28 @@ class AlertWatcher:
         return len(changed)
 
     def _tell(self, connection: psycopg.Connection, changed: Sequence[Alert]) -> None:
+        """Write the events that tell of changes, `MAX_PER_HOUR` at most, and then one that counts the others."""
+        told = alerts.told(connection)
+        room = max(0, MAX_PER_HOUR - told.within_hour)
+        events = [self._event(connection, alert) for alert in changed[:room]]
+        rest = told.untold - len(events)
+        if rest > 0 and told.lately + len(events) >= MAX_PER_HOUR and not told.is_counted:
+            events.append(alert_events.rest_event(told.now, rest, self._settings.console))
         try:
-            events = [sealed(alert_events.alert_event(alert), self._settings.keyring) for alert in changed]
+            events = [sealed(event, self._settings.keyring) for event in events]
         except KeyMissing as error:  # this process may lack the key, and the alert is shown all the same
             log.error("an alert is raised or resolved and not sent: %s", error)  # noqa: TRY400  the text says all
             return
-        store(connection, events)
+        if events:
+            store(connection, events)
+
+    def _event(self, connection: psycopg.Connection, alert: Alert) -> NewEvent:
+        """Return the event that tells of a change, with its issue if it is about one."""
+        issue = issues.get(connection, alert.subject) if alert.kind in alert_events.ISSUES else None
+        text = issue.error if issue is not None and self._settings.alerts.with_text else None
+        if text is not None:
+            text = mask_secrets(self._settings.secrets())(text)
+        return alert_events.alert_event(alert, self._settings.console, issue, text)
 
     def _probe(self) -> None:
         """Write to Redis as a receiver does: one that only answers pings is of no use."""

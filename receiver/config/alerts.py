@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import timedelta
-from typing import Annotated, NamedTuple
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass
@@ -17,7 +17,7 @@ from hookonce.receiver.config.secret_references import Reference, Unreadable
 _OFF = "off"
 _RATE = re.compile(r"(\d{1,6})/(\d{1,6}[smhdw])", re.ASCII)
 _MAX_RATE_WINDOW = timedelta(days=7)  # activity is kept by the minute for a little longer
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Rate(NamedTuple):
@@ -46,6 +46,50 @@ _Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
 _Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
 
 
+class Target(NamedTuple):
+    """A destination of alerts as a worker needs it; `secret` signs a webhook, or is PagerDuty's key."""
+
+    kind: str
+    url: str
+    secret: str = ""
+    to: tuple[str, ...] = ()
+    sender: str = ""
+
+
+def _texts(text: object) -> object:
+    return (text,) if isinstance(text, str) else text
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Chat:
+    """An incoming webhook of a channel."""
+
+    url: str = field(default="", repr=False)
+    """reference to the webhook's URL, which is a secret"""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class PagerDuty:
+    """A service of PagerDuty with an integration of its Events API v2."""
+
+    key: str = field(default="", repr=False)
+    """reference to the integration's key"""
+    url: str = "https://events.pagerduty.com/v2/enqueue"
+    """address of the Events API"""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Mail:
+    """Mail by SMTP; `smtp://` uses STARTTLS, and goes without only where there is no password."""
+
+    to: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    """addresses of the recipients"""
+    smtp: str = field(default="", repr=False)
+    """reference to the server, like `smtps://user:password@mail.example.com`"""
+    sender: str = ""
+    """address that it is from; else the user of `smtp`, or the first recipient"""
+
+
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Alerts:
     """The keys of `[alerts]`."""
@@ -54,6 +98,18 @@ class Alerts:
     """destinations of alerts, which are signed webhooks: URLs, or references to them"""
     secret: str = field(default="", repr=False)
     """reference to the `whsec_` secret that signs them"""
+    slack: Chat | None = None
+    """a channel of Slack"""
+    teams: Chat | None = None
+    """a channel of Microsoft Teams, by a workflow"""
+    discord: Chat | None = None
+    """a channel of Discord"""
+    pagerduty: PagerDuty | None = None
+    """a service of PagerDuty"""
+    mail: Mail | None = None
+    """recipients of mail"""
+    with_text: bool = False
+    """messages quote the error's text, with known secrets masked; it may quote what an event holds"""
     learn: bool = True
     """notice a source that is silent against its own rhythm"""
     signature_failures: _Rate = Rate(20, timedelta(minutes=10))
@@ -84,30 +140,67 @@ class Alerts:
 
     @property
     def are_sent(self) -> bool:
-        """Whether some URL is configured, whichever process can resolve it."""
-        return bool(self.urls)
+        """Whether some target is configured, whichever process can resolve it."""
+        return bool(self.urls or any(getattr(self, kind) for kind in _TABLES))
 
     @property
-    def destinations(self) -> tuple[str, ...]:
-        """The URLs that this process could resolve; only a worker needs them, and `secret`."""
-        return tuple(filter(None, self.urls))
+    def targets(self) -> tuple[Target, ...]:
+        """The targets; one whose reference leads nowhere in this process has no `url`, which only a worker needs."""
+        found = [Target("webhook", url, self.secret) for url in dict.fromkeys(filter(None, self.urls))]
+        found += [Target(kind, chat.url) for kind in CHATS if (chat := getattr(self, kind))]
+        if duty := self.pagerduty:
+            found.append(Target("pagerduty", duty.url if duty.key else "", duty.key))
+        if mail := self.mail:
+            user = unquote(urlsplit(mail.smtp).username or "")
+            sender = mail.sender or (user if "@" in user else "".join(mail.to[:1]))
+            found.append(Target("mail", mail.smtp, to=mail.to, sender=sender))
+        return tuple(found)
+
+    @property
+    def secrets(self) -> list[str]:
+        """Everything of the targets that must not be shown."""
+        passwords = [unquote(urlsplit(self.mail.smtp).password or "")] if self.mail else []
+        urls = [each.url for each in self.targets if each.kind in CHATS]
+        return [*filter(None, [self.secret, self.pagerduty.key if self.pagerduty else "", *urls, *passwords])]
+
+
+CHATS: Final = ("slack", "teams", "discord")
+_TABLES: Final = (*CHATS, "pagerduty", "mail")
 
 
 def read_alerts(table: Alerts, environ: Mapping[str, str], mistakes: list[str]) -> Alerts:
     """Return the table with what its references name, adding to `mistakes`; one that leads nowhere is not a mistake."""
-    urls = tuple(_read_url(entry, environ, mistakes) for entry in table.urls)
-    if urls and not table.secret:
+
+    def url(entry: str, setting: str) -> str:
+        return _read_url(entry, environ, mistakes, setting)
+
+    def secret(reference: str, setting: str) -> str:
+        found = _resolved(reference, environ) if reference else ""
+        if found is None:
+            mistakes.append(f'{setting}: write "env:NAME" or "file:/path" instead of the secret itself')
+        return found or ""
+
+    read: dict[str, Any] = {"urls": tuple(url(entry, "[alerts] urls: one") for entry in table.urls)}
+    if table.urls and not table.secret:
         mistakes.append(
             '[alerts] has urls and no secret to sign with; set secret = "env:NAME" to a whsec_ secret, '
             "one of `openssl rand -base64 32`, say"
         )
-    secret = _resolved(table.secret, environ) if table.secret else ""
-    if secret is None:
-        mistakes.append('[alerts] secret: write "env:NAME" or "file:/path" instead of the secret itself')
-    return replace(table, urls=urls, secret=secret or "")
+    read["secret"] = secret(table.secret, "[alerts] secret")
+    for kind in CHATS:
+        if chat := getattr(table, kind):
+            read[kind] = replace(chat, url=url(chat.url, f"[alerts.{kind}] url"))
+    if duty := table.pagerduty:
+        key = secret(duty.key or "?", "[alerts.pagerduty] key")
+        read["pagerduty"] = replace(duty, key=key, url=url(duty.url, "[alerts.pagerduty] url"))
+    if mail := table.mail:
+        if not mail.to:
+            mistakes.append("[alerts.mail] to: expected the recipients' addresses")
+        read["mail"] = replace(mail, smtp=_read_smtp(mail.smtp, environ, mistakes))
+    return replace(table, **read)
 
 
-def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> str:
+def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str], setting: str) -> str:
     """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
     url = entry if "://" in entry else _resolved(entry, environ)
     if url == "":
@@ -115,14 +208,34 @@ def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> st
     try:
         parts = urlsplit(url or "")
         is_good = bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
         )
     except ValueError:
         is_good = False
     if not is_good:
         mistakes.append(
-            "[alerts] urls: one is not an https:// URL (http:// on this machine only), nor a reference "
+            f"{setting} is not an https:// URL (http:// on this machine only), nor a reference "
             'like "env:NAME" to one'
+        )
+        return ""
+    return url or ""
+
+
+def _read_smtp(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> str:
+    """Return the URL of a mail server, which may be written out where it holds no password; '' if there is none."""
+    url = entry if "://" in entry else _resolved(entry, environ)
+    try:
+        parts = urlsplit(url or "")
+        is_good = url == "" or (
+            bool(parts.hostname) and parts.scheme in {"smtp", "smtps"} and parts.port != 0
+        )
+        is_good = is_good and not (url == entry and parts.password)
+    except ValueError:
+        is_good = False
+    if not is_good:
+        mistakes.append(
+            "[alerts.mail] smtp: expected smtp://HOST or smtps://HOST, and with a password in it "
+            'a reference like "env:NAME" to that'
         )
         return ""
     return url or ""

@@ -49,6 +49,7 @@ RETRY_MARGIN = timedelta(days=1)
 
 MAX_RELEASE_LENGTH = 100
 DESK_VARIABLE = "HOOKONCE_DESK"
+CONSOLE_VARIABLE = "HOOKONCE_CONSOLE"
 _Span = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
@@ -128,6 +129,7 @@ class Settings(Receiver, Admin):
     processes: int = 1
     release: str = ""
     desk: str = field(default="door", kw_only=True)
+    console: str = field(default="", kw_only=True)
 
     @property
     def window_url(self) -> str:
@@ -152,7 +154,7 @@ class Settings(Receiver, Admin):
             *(unquote(each) for each in passwords if each),
             *(forward.secret for forward in self.forwards.values()),
             *(forward.address.password for forward in self.forwards.values() if forward.address),
-            self.alerts.secret,
+            *self.alerts.secrets,
             self.admin_token,
             *self.keyring.spellings,
         ]
@@ -189,6 +191,9 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         "forwards": read_forwards(file.forwards, environ, mistakes),
         "processes": _processes(environ),
         "public_url": environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
+        "console": (
+            environ.get(CONSOLE_VARIABLE) or environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
+        ).rstrip("/"),
         "release": _release(environ, mistakes),
         "desk": environ.get(DESK_VARIABLE) or table.desk,
     }

@@ -69,10 +69,12 @@ def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
 
 @action(scope=Scope.ADMIN)
 def send_test_alert(desk: Desk) -> AlertSent:
-    """Have a worker send a test alert to every URL in `[alerts] urls`, as it would send a real one."""
+    """Have a worker send a test alert to every target of `[alerts]`, as it would send a real one."""
     settings = desk.settings
     if not settings.alerts.are_sent:
-        raise NotConfigured("[alerts] has no urls, so no alert is sent; add one", code="no_urls")
+        raise NotConfigured(
+            "[alerts] has no target, so no alert is sent; add [alerts.slack], say", code="no_targets"
+        )
     try:
         number = send_test(desk.connection, settings.keyring)
     except KeyMissing as error:

@@ -1,10 +1,12 @@
 """The alerts: what is wrong now (open) and what was. One row per trouble, from when it was raised to when it ended."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
 
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 
 TURN_INTERVAL = timedelta(seconds=30)
@@ -59,6 +61,67 @@ _RESOLVE = (
     f"UPDATE hookonce.alerts SET ended_at = now() WHERE id = %s AND ended_at IS NULL RETURNING {_COLUMNS}"  # noqa: S608
 )
 _FORGET = "DELETE FROM hookonce.alerts WHERE ended_at < now() - %s::interval"
+
+
+# An alert's events are found by their ids: those of a busy inbox are many, and alerts are few.
+_TOLD = """
+WITH counted AS (
+    SELECT max(received_at) AS at FROM hookonce.events WHERE source = %(source)s AND event_id = ANY(%(rest)s)
+), changes AS (
+    SELECT 'alert_' || id || '_raised' AS event_id, since AS at FROM hookonce.alerts
+    WHERE since > now() - interval '2 h'
+    UNION ALL SELECT 'alert_' || id || '_resolved', ended_at FROM hookonce.alerts
+              WHERE ended_at > now() - interval '2 h'
+)
+SELECT now(), count(*) FILTER (WHERE e.received_at > now() - interval '1 h'), count(e.id),
+       count(*) FILTER (WHERE e.id IS NULL AND (counted.at IS NULL OR changes.at > counted.at)),
+       coalesce(bool_or(counted.at > now() - interval '1 h'), false)
+FROM changes CROSS JOIN counted LEFT JOIN hookonce.events e ON (e.source, e.event_id) = (%(source)s, changes.event_id)
+"""
+
+
+# Failures of alerts are of few issues, by which the newest are found.
+_UNREACHED = """
+SELECT DISTINCT ON (f.handler) f.handler, f.error, f.failed_at
+FROM hookonce.issues i CROSS JOIN LATERAL (
+         SELECT event, handler, cycle, error, failed_at FROM hookonce.failures
+         WHERE issue = i.id ORDER BY id DESC LIMIT 1) AS f
+WHERE starts_with(i.handler, %(source)s || '.') AND f.failed_at > now() - interval '1 day'
+      AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.event = f.event AND r.handler = f.handler
+                                                        AND r.is_last AND r.status = 'done')
+ORDER BY f.handler, f.failed_at DESC
+"""
+
+
+class Told(NamedTuple):
+    """Counts of the events about alerts that changed within two hours."""
+
+    now: datetime
+    within_hour: int
+    lately: int
+    """of those changes"""
+    untold: int
+    """changes of which there is no event, since such were counted last"""
+    is_counted: bool
+    """whether such were counted within the hour"""
+
+
+def rest_id(now: datetime) -> str:
+    """Return the id of the event that counts alerts beside which there are no others: one in an hour of the clock."""
+    return f"alert_rest_{int(now.timestamp() // 3600)}"
+
+
+def told(connection: psycopg.Connection) -> Told:
+    """Return how much was told lately."""
+    (now,) = connection.execute("SELECT now()").fetchone() or ()
+    rest = [rest_id(now - timedelta(hours=hours)) for hours in range(2)]
+    row = connection.execute(_TOLD, {"source": ALERTS_SOURCE, "rest": rest}).fetchone()
+    return Told(*row or ())
+
+
+def unreached(connection: psycopg.Connection) -> list[tuple[str, str, datetime]]:
+    """Return the handlers whose newest failure of the last day has not been made good: name, error, when."""
+    return connection.execute(_UNREACHED, {"source": ALERTS_SOURCE}).fetchall()
 
 
 def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | None:

@@ -31,14 +31,14 @@ def test_alerts_lists_what_is_over_if_asked(hookonce, ledger, alert):
 def test_alerts_test_needs_somebody_to_tell(hookonce):
     run = hookonce("alerts", "test")
 
-    assert (run.code, "has no urls" in run.err) == (78, True)
+    assert (run.code, "has no target" in run.err) == (78, True)
 
 
 def test_alerts_test_stores_an_event_of_our_own(hookonce, inbox, ledger, rings):
     with (inbox / "hookonce.toml").open("a") as file:
         file.write('[alerts]\nurls = ["https://a.example/in"]\nsecret = "env:ABSENT"\n')
 
-    run = hookonce("alerts", "test")
+    run = hookonce("alerts", "test", "--wait", "0s")
 
     assert run.code == 0
     assert ledger.execute("SELECT source, type FROM hookonce.event_states").fetchall() == [

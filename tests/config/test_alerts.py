@@ -40,7 +40,11 @@ def test_alerts_are_read_from_their_table(read):
         SECRET=SECRET,
     ).alerts
 
-    assert alerts.destinations == ("https://a.example/in", "https://b.example/hidden", "http://127.0.0.1:9/x")
+    assert [(each.kind, each.url) for each in alerts.targets] == [
+        ("webhook", "https://a.example/in"),
+        ("webhook", "https://b.example/hidden"),
+        ("webhook", "http://127.0.0.1:9/x"),
+    ]
     assert (alerts.secret, alerts.dead_runs) == (SECRET, None)
     assert (alerts.signature_failures, alerts.oldest_due) == (
         Rate(5, timedelta(hours=2)),
@@ -52,12 +56,54 @@ def test_alerts_are_read_from_their_table(read):
 def test_alerts_may_lack_here_what_only_a_worker_needs(read):
     alerts = read('[alerts]\nurls = ["env:ABSENT"]\nsecret = "env:ABSENT"').alerts
 
-    assert (alerts.are_sent, alerts.destinations, alerts.secret) == (True, (), "")
+    assert (alerts.are_sent, alerts.targets, alerts.secret) == (True, (), "")
+
+
+def test_targets_are_read_from_tables_of_their_own(read):
+    settings = read(
+        """
+        [alerts.slack]
+        url = "env:SLACK"
+        [alerts.teams]
+        url = "env:ABSENT"
+        [alerts.pagerduty]
+        key = "env:DUTY"
+        [alerts.mail]
+        to = "ann@example.com"
+        smtp = "env:SMTP"
+        """,
+        SLACK="https://hooks.slack.example/T0/B0/hidden",
+        DUTY="key-of-an-integration",
+        SMTP="smtps://ops%40example.com:pass%2Fword@mail.example.com",
+    )
+
+    assert settings.alerts.are_sent
+    assert [(each.kind, each.url, each.to, each.sender) for each in settings.alerts.targets] == [
+        ("slack", "https://hooks.slack.example/T0/B0/hidden", (), ""),
+        ("teams", "", (), ""),
+        ("pagerduty", "https://events.pagerduty.com/v2/enqueue", (), ""),
+        (
+            "mail",
+            "smtps://ops%40example.com:pass%2Fword@mail.example.com",
+            ("ann@example.com",),
+            "ops@example.com",
+        ),
+    ]
+    secrets = {"https://hooks.slack.example/T0/B0/hidden", "key-of-an-integration", "pass/word"}
+    assert secrets <= set(settings.secrets())
+    assert not [each for each in ("hidden", "key-of-an", "pass%2F") if each in repr(settings.alerts)]
 
 
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
+        ('[alerts.slack]\nurl = "http://a.example"', "[alerts.slack] url is not an https:// URL"),
+        ("[alerts.slack]", "[alerts.slack] url is not an https:// URL"),
+        ("[alerts.pagerduty]", "[alerts.pagerduty] key: write"),
+        (f'[alerts.pagerduty]\nkey = "{SECRET}"', "instead of the secret itself"),
+        ('[alerts.mail]\nto = []\nsmtp = "smtp://a.example"', "[alerts.mail] to"),
+        ('[alerts.mail]\nto = "a@a.example"\nsmtp = "https://a.example"', "expected smtp://HOST"),
+        (f'[alerts.mail]\nto = "a@a.example"\nsmtp = "smtp://a:{SECRET}@a.example"', "a reference"),
         ('[alerts]\nurl = "x"', "did you mean 'urls'"),
         ('[alerts]\nurls = ["http://a.example"]\nsecret = "env:S"', "https://"),
         ('[alerts]\nurls = ["https://a.example"]', "no secret to sign with"),

@@ -202,7 +202,7 @@ def test_alert_can_be_tried_where_somebody_is_told(here):
 
     sent = here.ask("send_test_alert")
 
-    assert (refused.json["code"], sent.kind) == ("no_urls", "done")
+    assert (refused.json["code"], sent.kind) == ("no_targets", "done")
     assert here.rows("SELECT id, type, due_at IS NOT NULL FROM hookonce.event_states") == [
         (sent.json["event"], "alert.test", True)
     ]

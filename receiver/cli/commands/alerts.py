@@ -1,10 +1,19 @@
 """`hookonce alerts`: alerts, and a test alert."""
 
+import sys
+import time
+from datetime import timedelta
+
 import click
 
 from hookonce.receiver.cli.action_command import listing
-from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.desk import asking, desk
+from hookonce.receiver.cli.options.time_option import Span
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.history import list_alerts, send_test_alert
+from hookonce.receiver.desk.rows import Run
 
 
 @click.group()
@@ -39,8 +48,38 @@ alerts.add_command(
 
 
 @alerts.command("test")
-def test() -> None:
-    """Send a test alert to every URL in [alerts] urls. It goes the way of a real one."""
+@click.option(
+    "--wait",
+    default="30s",
+    show_default=True,
+    type=Span(),
+    help="How long to wait for a worker; 0s: not at all.",
+)
+def test(wait: timedelta) -> None:
+    """Send a test alert to each target, and say what came back."""
+    until = time.monotonic() + wait.total_seconds()
     with desk() as here:
         number = here.ask(send_test_alert).event
-    click.echo(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
+        runs: list[Run] = []
+        while time.monotonic() < until:
+            found = here.ask(get_event, which=asking(EventPath, event=str(number)))
+            runs = [run for run in found.runs if run.handler]
+            if runs and all(run.finished_at or run.error for run in runs):
+                break
+            time.sleep(0.2)
+    for run in runs:
+        click.echo(f"{run.handler.removeprefix('hookonce.alert to ')}: {_said(run)}")
+    if not runs:
+        tell(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
+    elif any(run.error or not run.finished_at for run in runs):
+        tell(f"a worker tries what failed for an hour; `hookonce events show {number}` has the rest")
+        sys.exit(Exit.FAILURE)
+
+
+def _said(run: Run) -> str:
+    """Return what a target answered."""
+    if run.error:
+        return f"failed: {run.error}"
+    if not run.finished_at:
+        return "was not tried yet"
+    return f"took it ({run.result['status']})" if isinstance(run.result, dict) else run.status

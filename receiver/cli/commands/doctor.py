@@ -11,6 +11,7 @@ import psycopg
 
 from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor import (
+    alert_targets,
     brokers,
     conflicts,
     encryption,
@@ -68,6 +69,7 @@ def _findings() -> Iterator[Finding]:
     yield from lost_events.lost_events(settings)
     yield from never_came.never_came(settings)
     yield from conflicts.conflicts(settings)
+    yield from alert_targets.alert_targets(settings)
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)

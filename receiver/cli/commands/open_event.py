@@ -1,6 +1,5 @@
 """`hookonce events open`: the page of an event in the console, in a browser."""
 
-import os
 import sys
 import webbrowser
 
@@ -13,9 +12,8 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.settings import CONSOLE_VARIABLE
 from hookonce.receiver.desk.events import EventPath, get_event
-
-VARIABLE = "HOOKONCE_CONSOLE"
 
 
 @click.command("open", epilog=examples("hookonce events open 12", "hookonce events open evt_1Nxy --print"))
@@ -44,12 +42,14 @@ def _console() -> str:
         return profiles.find(named).url
     settings = configured()
     port = dev(settings.data).port
-    console = os.environ.get(VARIABLE) or settings.public_url or (f"http://127.0.0.1:{port}" if port else "")
+    console = settings.console or (f"http://127.0.0.1:{port}" if port else "")
     if not console.startswith(("http://", "https://")):
         what = (
             f"{console!r} is not the address of a console"
             if console
             else "the console's address is not configured"
         )
-        raise ConfigError([f"{what}; set {VARIABLE} to what precedes /admin, as https://hooks.example.com"])
-    return console.rstrip("/")
+        raise ConfigError(
+            [f"{what}; set {CONSOLE_VARIABLE} to what precedes /admin, as https://hooks.example.com"]
+        )
+    return console

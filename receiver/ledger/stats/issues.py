@@ -27,7 +27,7 @@ MAX_LISTED = 200
 MAX_RAISED = 50
 """Issues of which there are alerts at once, at most."""
 NEWS = timedelta(days=1)
-"""How long it is news that an issue is there, and how long after its last failure it is a trouble of now."""
+"""How long it is news that an issue is there, or failed."""
 
 
 class IssueState(StrEnum):
@@ -149,15 +149,41 @@ FROM (
 _OCCURRENCES = """
 SELECT event, attempt, failed_at, release FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT %s
 """
-# Alerts are events whose handlers may fail too, and would make others.
+_IS_DEADLY = (
+    """EXISTS (SELECT FROM hookonce.runs r WHERE r.issue = i.id AND r.is_last AND r.status = 'dead')"""
+)
+_LEFT = f"""({_IS_DEADLY}
+    OR EXISTS (SELECT FROM (SELECT event, handler FROM hookonce.failures WHERE issue = i.id ORDER BY id DESC LIMIT 1000)
+                            AS newest JOIN hookonce.queue q USING (event, handler)))"""  # noqa: S608  constants
+"""Whether events are dead of an issue, or to be tried again after its newest failures; part of a statement."""
+# Alerts are events whose handlers may fail too, and would make others. What was over comes again only if events died.
 _RAISED = f"""
+WITH over AS MATERIALIZED (
+    SELECT subject, max(ended_at) AS ended_at FROM hookonce.alerts
+    WHERE kind IN ('new_issue', 'reopened_issue') GROUP BY subject
+)
 SELECT i.id, i.handler, i.title, nullif(f.release, ''), i.reopened_at IS NOT NULL
 FROM hookonce.issues i CROSS JOIN LATERAL (SELECT failed_at, release FROM hookonce.failures
                                            WHERE issue = i.id ORDER BY id DESC LIMIT 1) AS f
-WHERE {_STATE} = '{IssueState.OPEN}' AND f.failed_at > now() - %(news)s::interval
-      AND (coalesce(i.reopened_at, i.first_seen) > now() - %(news)s::interval OR i.id = ANY(%(known)s))
-      AND NOT starts_with(i.handler, '{ALERTS_SOURCE}.')
+     LEFT JOIN over ON over.subject = i.id
+WHERE {_STATE} = '{IssueState.OPEN}' AND NOT starts_with(i.handler, '{ALERTS_SOURCE}.')
+      AND CASE WHEN i.id = ANY(%(known)s) THEN {_LEFT}
+               ELSE f.failed_at > now() - %(news)s::interval
+                    AND coalesce(i.reopened_at, i.first_seen) > now() - %(news)s::interval
+                    AND (over.ended_at IS NULL OR over.ended_at < coalesce(i.reopened_at, i.first_seen)
+                         OR {_IS_DEADLY}) END
 ORDER BY i.id = ANY(%(known)s) DESC, coalesce(i.reopened_at, i.first_seen) DESC, i.id LIMIT {MAX_RAISED}
+"""  # noqa: S608  constants
+_UNEXPLAINED = f"""
+WITH dead AS MATERIALIZED (
+    SELECT event, issue FROM hookonce.runs
+    WHERE status = '{RunStatus.DEAD}' AND is_last AND handler <> '' AND finished_at > now() - %(within)s::interval
+    ORDER BY event DESC LIMIT %(most)s
+)
+SELECT DISTINCT e.source
+FROM dead CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = dead.event OFFSET 0) AS e
+     LEFT JOIN hookonce.issues i ON i.id = dead.issue
+WHERE i.id IS NULL OR ({_STATE} = '{IssueState.OPEN}' AND i.id <> ALL(%(told)s))
 """  # noqa: S608  constants
 _MARK: Final[Mapping[IssueState, str]] = {
     IssueState.OPEN: "fixed_after = NULL, ignored_until = NULL",
@@ -171,7 +197,7 @@ _MARK: Final[Mapping[IssueState, str]] = {
 _FORGET = """
 DELETE FROM hookonce.issues i
 WHERE first_seen < now() - interval '1 hour' AND NOT EXISTS (SELECT FROM hookonce.failures f WHERE f.issue = i.id)
-      AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.issue = i.id AND r.is_last)
+      AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.issue = i.id AND r.is_last AND r.status = 'dead')
 """
 _KILLERS = f"""
 WITH dead AS MATERIALIZED (
@@ -212,9 +238,18 @@ def occurrences(connection: psycopg.Connection, issue: str, limit: int) -> list[
 
 
 def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
-    """Return the open issues that came or came again within `NEWS`, and those `known` that still fail."""
+    """Return the open issues that came or came again within `NEWS`, and of those `known` the ones not yet over.
+
+    An issue is over when none of its events is dead, or to be tried again.
+    """
     rows = connection.execute(_RAISED.encode(), {"news": NEWS, "known": list(known)})
     return [RaisedIssue(*row) for row in rows]
+
+
+def unexplained(connection: psycopg.Connection, within: timedelta, told: Sequence[str]) -> set[str]:
+    """Return the sources whose events died within that time of something else than `told` or marked issues."""
+    values = {"within": within, "told": list(told), "most": MAX_COUNTED}
+    return {source for (source,) in connection.execute(_UNEXPLAINED.encode(), values)}
 
 
 def mark(

@@ -1,4 +1,7 @@
+import json
 import threading
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -8,10 +11,15 @@ from hookonce.jobs.alerts import delivery as alert_delivery
 from hookonce.jobs.handlers import Registry
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.alerts import Alerts
+from hookonce.receiver.config.alerts import Alerts, Chat, Mail, PagerDuty
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.ledger import alerts as ledger_alerts
+from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import alert_events
+from tests.support.issues import ID, die_of
+from tests.support.mail_server import MailServer
 
 SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 
@@ -38,14 +46,26 @@ class Taking(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def pager():
-    with Pager() as server:
+@contextmanager
+def served(server):
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def pager():
+    with served(Pager()) as server:
+        yield server
+
+
+@pytest.fixture
+def mail_server():
+    with served(MailServer()) as server:
+        yield server
 
 
 @pytest.fixture
@@ -120,3 +140,153 @@ def test_alerts_have_a_handler_for_each_url():
 
     assert len(registry.matching("hookonce", "hookonce", "alert.raised")) == 2
     assert max(handler.timeout for handler in registry) > timedelta(seconds=sum(alert_delivery.TIMEOUT))
+
+
+LINK = f"https://inbox.example.com/admin/issues/{ID}"
+
+
+@pytest.fixture
+def everywhere(pager, mail_server):
+    """Targets of each kind, with servers on this machine."""
+    chat = Chat(url=pager.url)
+    return Alerts(
+        slack=chat,
+        teams=chat,
+        discord=chat,
+        pagerduty=PagerDuty(key="k" * 32, url=pager.url),
+        mail=Mail(
+            to=("ann@example.com", "bob@example.com"),
+            smtp=f"smtp://ops%40example.com:pass@127.0.0.1:{mail_server.port}",
+        ),
+    )
+
+
+@pytest.fixture
+def tell(inbox):
+    """Stores the event of an alert about an issue, raised or over, for a worker to deliver."""
+
+    def tell(*, ended=None, text=None):
+        if not ended:
+            die_of(inbox.connection, "evt", place="shop/<a&b>.py:12")
+        now = datetime.now(UTC)
+        alert = Alert(id=7, kind="new_issue", subject=ID, detail="…", since=now, ended_at=ended)
+        issue = issues.get(inbox.connection, ID)
+        store(inbox.connection, [alert_events.alert_event(alert, "https://inbox.example.com", issue, text)])
+
+    return tell
+
+
+def sent(pager):
+    """Return what each of the targets that are told by HTTP was sent."""
+    bodies = [json.loads(each.body) for each in pager.taken]
+    keys = {"slack": "text", "teams": "attachments", "discord": "content", "pagerduty": "routing_key"}
+    return {kind: [body for body in bodies if key in body] for kind, key in keys.items()}
+
+
+def test_every_kind_of_target_gets_one_message_in_its_own_form(inbox, pager, mail_server, everywhere, tell):
+    alert_delivery.register(inbox.registry, everywhere)
+    tell()
+
+    inbox.work()
+
+    found = sent(pager)
+    assert {kind: len(bodies) for kind, bodies in found.items()} == dict.fromkeys(found, 1)
+    ((slack,), (teams,), (discord,), (duty,)) = found.values()
+    facts = ["new issue: ValueError in shop.credit", "failed attempts: 1, dead events: 1", "release: v1"]
+    assert slack["text"].startswith(f"{facts[0]}\nplace: shop/&lt;a&amp;b&gt;.py:12\n")
+    assert discord["allowed_mentions"] == {"parse": []}
+    card = teams["attachments"][0]
+    assert (teams["type"], card["contentType"]) == ("message", "application/vnd.microsoft.card.adaptive")
+    assert card["content"]["actions"][0]["url"] == LINK
+    assert (duty["routing_key"], duty["event_action"]) == ("k" * 32, "trigger")
+    assert duty["payload"].keys() >= {"summary", "source", "severity"}
+    (mail,) = mail_server.mails
+    assert mail["subject"] == f"[hookonce] {facts[0]}"
+    assert mail["to"] == "ann@example.com, bob@example.com"
+    for text in (slack["text"], json.dumps(teams), discord["content"], json.dumps(duty), mail.get_content()):
+        assert [fact for fact in [*facts, LINK] if fact not in text] == []
+        assert "customer" not in text
+    assert len(mail_server.logins) == 1
+
+
+def test_message_that_it_is_over_resolves_the_incident_that_was_opened(inbox, pager, everywhere, tell):
+    alert_delivery.register(inbox.registry, replace(everywhere, mail=None))
+    tell()
+    tell(ended=datetime.now(UTC))
+
+    inbox.work()
+
+    opened, resolved = sent(pager)["pagerduty"]
+    assert [each["event_action"] for each in (opened, resolved)] == ["trigger", "resolve"]
+    assert opened["dedup_key"] == resolved["dedup_key"]
+    assert [each["text"].partition(":")[0] for each in sent(pager)["slack"]] == ["new issue", "over"]
+
+
+def test_messages_quote_the_text_of_an_error_where_the_event_has_it(
+    inbox, pager, mail_server, everywhere, tell
+):
+    alert_delivery.register(inbox.registry, everywhere)
+    tell(text="ValueError: no such customer")
+
+    inbox.work()
+
+    assert "no such customer" in sent(pager)["slack"][0]["text"]
+    assert "no such customer" in mail_server.mails[0].get_content()
+
+
+def test_target_that_is_away_delays_no_other_and_doctor_is_told(inbox, mail_server, everywhere, tell):
+    alert_delivery.register(inbox.registry, replace(everywhere, slack=Chat(url="http://127.0.0.1:1/hidden")))
+    mail_server.refuses = 451
+    tell()
+
+    inbox.work()
+
+    rows = inbox.rows("SELECT handler, status FROM hookonce.run_states WHERE handler LIKE 'hookonce.%'")
+    states = {handler.rpartition(" ")[2]: status for handler, status in rows}
+    assert states.pop("slack") == states.pop("mail") == "waiting"
+    assert set(states.values()) == {"done"}
+    away = {
+        handler.rpartition(" ")[2]: error for handler, error, _ in ledger_alerts.unreached(inbox.connection)
+    }
+    assert "127.0.0.1 did not answer: ConnectionError" in away["slack"]
+    assert "127.0.0.1 answered 451; expected 250" in away["mail"]
+    assert "hidden" not in str(away)
+
+
+def test_target_that_is_away_is_given_up_after_an_hour(inbox, pager, everywhere, tell):
+    alert_delivery.register(inbox.registry, Alerts(slack=everywhere.slack))
+    pager.codes = [500, 500]
+    tell()
+    inbox.work()
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
+    inbox.connection.execute(
+        "UPDATE hookonce.events SET received_at = received_at - interval '61 minutes';"
+        "UPDATE hookonce.bodies SET received_at = received_at - interval '61 minutes';"
+        "UPDATE hookonce.queue SET received_at = received_at - interval '61 minutes'"
+    )
+
+    inbox.work()
+
+    of_alert = "WHERE handler LIKE 'hookonce.%'"
+    assert inbox.rows(f"SELECT status FROM hookonce.run_states {of_alert}") == [("dead",)]  # noqa: S608
+    assert "tried for an hour" in inbox.rows("SELECT error FROM hookonce.failures ORDER BY id DESC")[0][0]
+
+
+def test_attempts_suffice_for_an_hour_however_short_the_pauses_are():
+    first, longest = (span.total_seconds() for span in alert_delivery.BACKOFF)
+
+    shortest = sum(min(longest, first * 2**n) / 2 for n in range(alert_delivery.ATTEMPTS - 1))
+
+    assert shortest > alert_delivery.TRIED_FOR.total_seconds()
+
+
+def test_no_password_is_sent_to_a_server_elsewhere_that_does_not_encrypt(inbox, mail_server, monkeypatch):
+    monkeypatch.setattr(alert_delivery, "LOOPBACK", frozenset())
+    url = f"smtp://ann:pass@127.0.0.1:{mail_server.port}"
+    alert_delivery.register(inbox.registry, Alerts(mail=Mail(to=("ann@example.com",), smtp=url)))
+    store(inbox.connection, [alert_events.test_event(datetime.now(UTC))])
+
+    inbox.work()
+
+    assert "offers no STARTTLS" in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
+    assert (mail_server.logins, mail_server.mails) == ([], [])

@@ -1,3 +1,4 @@
+import json
 import os
 import threading
 from dataclasses import replace
@@ -105,6 +106,15 @@ def told(connection):
     return connection.execute(
         "SELECT type FROM hookonce.event_states WHERE source = 'hookonce' ORDER BY id"
     ).fetchall()
+
+
+def said(connection):
+    """Return the bodies of the events that tell of alerts."""
+    rows = connection.execute(
+        "SELECT b.body FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event "
+        "WHERE e.source = 'hookonce' ORDER BY e.id"
+    )
+    return [json.loads(body) for (body,) in rows]
 
 
 def look(watch, connection):
@@ -492,11 +502,11 @@ def test_watch_tells_of_an_issue_that_is_new_and_of_a_fixed_one_that_fails_again
 @pytest.mark.parametrize(
     ("changes", "ago", "expected"),
     [
-        ({}, "failed_at = now() - interval '2 days'", []),
+        ({}, "failed_at = now() - interval '2 days'", [("new_issue", ID)]),
         ({"handler": "hookonce.alert to alerts.example.com 1f0c2a"}, "failed_at = now()", []),
         ({}, "failed_at = now()", [("new_issue", ID)]),
     ],
-    ids=["failed long ago", "of alerts themselves", "fails still"],
+    ids=["failed long ago and is dead", "of alerts themselves", "fails still"],
 )
 def test_watch_tells_of_issues_of_now_and_of_none_of_its_own(watch, connection, changes, ago, expected):
     die_of(connection, "a", **changes)
@@ -505,6 +515,90 @@ def test_watch_tells_of_issues_of_now_and_of_none_of_its_own(watch, connection, 
     connection.execute("UPDATE hookonce.issues SET first_seen = now() - interval '2 days'")
 
     assert look(watch, connection) == expected
+
+
+def test_watch_tells_once_of_an_issue_until_its_events_are_replayed_and_again_if_events_die(
+    watch, connection
+):
+    dead = die_of(connection, "a", "b")
+    looks = [look(watch, connection)]
+    list(replay(connection, dead, "a test", again=True))
+    looks.append(look(watch, connection))
+    end_events(connection, "done", dead, attempts=2)
+    looks += [look(watch, connection), look(watch, connection)]
+    die_of(connection, "c")
+    looks.append(look(watch, connection))
+
+    assert looks == [[("new_issue", ID)], [("new_issue", ID)], [], [], [("new_issue", ID)]]
+    assert told(connection) == [("alert.raised",), ("alert.resolved",), ("alert.raised",)]
+
+
+def test_one_broken_handler_is_one_alert_though_its_events_die_and_its_breaker_opens(watch, connection):
+    die_of(connection, *(f"evt_{n}" for n in range(5)))
+    desk.stop(connection, "shop.credit", 2)
+    connection.execute("UPDATE hookonce.breakers SET opened_at = opened_at - interval '1 hour'")
+    watch.evaluate(connection)
+    raised = is_open(connection)
+    issues.mark(connection, ID, IssueState.IGNORED, "me", datetime.now(UTC) + timedelta(days=1))
+    connection.execute("DELETE FROM hookonce.breakers")
+    look(watch, connection)
+
+    assert raised == [("new_issue", ID)]
+    assert (is_open(connection), told(connection)) == ([], [("alert.raised",), ("alert.resolved",)])
+
+
+def test_dead_events_without_an_issue_are_told_of_beside_those_with_one(watch, connection):
+    die_of(connection, "a", "b")
+    died(connection, 2)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == [("dead_runs", "stripe"), ("new_issue", ID)]
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_event_of_an_issue_names_it_and_quotes_its_error_only_if_asked(settings, connection, with_text):
+    die_of(connection, "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ")
+    chosen = replace(settings.alerts, with_text=with_text)
+    known = replace(settings, alerts=chosen, console="https://inbox.example.com")
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        AlertWatcher(known, client).evaluate(connection)
+
+    data = said(connection)[0]["data"]
+    assert data["link"] == f"https://inbox.example.com/admin/issues/{ID}"
+    assert data["issue"] == {
+        "handler": "shop.credit",
+        "error": "ValueError",
+        "place": "shop/handlers.py:12",
+        "failures": "1",
+        "dead": "1",
+        "release": "v1",
+        **({"text": "ValueError: no such customer: [secret] (shop/handlers.py:12)"} if with_text else {}),
+    }
+
+
+def test_flood_of_alerts_is_ten_messages_an_hour_and_one_that_counts_the_rest(watch, connection):
+    for n in range(25):
+        happened(connection, f"source-{n}", "rejected.bad_signature", 30)
+    watch.evaluate(connection)
+    first = told(connection)
+    happened(connection, "source-25", "rejected.bad_signature", 30)
+    look(watch, connection)
+    second = told(connection)
+    connection.execute(
+        "UPDATE hookonce.events SET received_at = received_at - interval '61 minutes', "
+        "event_id = CASE type WHEN 'alert.rest' THEN %s ELSE event_id END WHERE source = 'hookonce'",
+        [alerts.rest_id(datetime.now(UTC) - timedelta(minutes=61))],
+    )
+    connection.execute(
+        "UPDATE hookonce.alerts SET since = since - interval '61 minutes' WHERE subject <> 'source-25'"
+    )
+    look(watch, connection)
+
+    assert first == [("alert.raised",)] * 10 + [("alert.rest",)] == second
+    counted = [each["data"]["number"] for each in said(connection) if each["type"] == "alert.rest"]
+    assert sorted(counted) == [1, 15]
 
 
 def test_watch_tells_nothing_of_an_issue_that_was_there_before(watch, connection):

@@ -98,6 +98,8 @@ def _is_map(field):
 
 def _row(key, field, said, table_name):
     if model_in(field.annotation):
+        if field.default is None:
+            return code(key), "table", "", f"{said}: see `[{table_name}.{key}]`"
         return code(key), "`true`, `false` or a table", "`false`", f"see `[{table_name}.{key}]`"
     return code(key), _type(field.annotation, field.metadata), code(_default(field)), said
 
