@@ -68,6 +68,7 @@ class Delivered:
     @property
     def detail(self) -> Detail:
         """Everything that the ledger knows of the event now. Raises: AssertionError if it has none."""
+        __tracebackhide__ = True
         return self.inbox.detail(self)
 
 
@@ -195,11 +196,14 @@ class Inbox:
         Rates, places of limits, trials of a breaker and what a batch waits for pass as well. Raises: AssertionError
         if something waits for ever, and says for what.
         """
+        __tracebackhide__ = True
         attempts, idle = self.work(), 0
         left = self._asked(waiting.left)
         while left.events:
             if left.pause is None or idle >= (_MAX_TRIALS if left.is_broken else _MAX_ROUNDS):
-                raise AssertionError(f"after {attempts} attempts {self._asked(waiting.story)}")
+                raise AssertionError(
+                    f"after {attempts} {'attempt' if attempts == 1 else 'attempts'} {self._asked(waiting.story)}"
+                )
             self.clock.advance(self._until_next(left.pause))
             attempts += self.work()
             before, left = left, self._asked(waiting.left)
@@ -232,6 +236,7 @@ class Inbox:
 
     def detail(self, delivered: Delivered) -> Detail:
         """Return everything that the ledger knows of an event. Raises: AssertionError if it has none."""
+        __tracebackhide__ = True
         number = delivered.number
         if number is None:
             raise AssertionError(

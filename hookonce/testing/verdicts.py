@@ -1,8 +1,15 @@
 """Assertions about an event; each says what the ledger knows of it."""
 
+from dataclasses import replace
+from typing import Final
+
 from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.traceback_frames import Raised
 from hookonce.testing.inbox import Delivered
+
+_SHOWN: Final = 2000
+"""Characters of a body that a failed test shows."""
 
 
 def handled_once(delivered: Delivered, handler: str | None = None) -> Run:
@@ -10,6 +17,7 @@ def handled_once(delivered: Delivered, handler: str | None = None) -> Run:
 
     Retries before it do not matter, and a replay is a second time. Raises: AssertionError.
     """
+    __tracebackhide__ = True
     found = delivered.detail
     runs = _runs(found, handler)
     for run in runs:
@@ -25,6 +33,7 @@ def dead_with(delivered: Delivered, error: str | type[BaseException], handler: s
 
     Raises: AssertionError.
     """
+    __tracebackhide__ = True
     found = delivered.detail
     dead = [run for run in _runs(found, handler) if run.status == RunStatus.DEAD]
     if not dead:
@@ -37,6 +46,7 @@ def dead_with(delivered: Delivered, error: str | type[BaseException], handler: s
 
 def ignored(delivered: Delivered) -> None:
     """Assert that no handler takes an event. Raises: AssertionError."""
+    __tracebackhide__ = True
     found = delivered.detail
     if found.event.status != EventStatus.IGNORED:
         raise AssertionError(f"it is {found.event.status}, not ignored\n{_story(found)}")
@@ -50,6 +60,7 @@ def _is_of(text: str, error: str | type[BaseException]) -> bool:
 
 
 def _runs(found: Detail, handler: str | None) -> list[Run]:
+    __tracebackhide__ = True
     runs = [run for run in found.runs if handler is None or run.handler == handler]
     if not runs:
         what = f"handler {handler!r}" if handler else "handler"
@@ -57,13 +68,24 @@ def _runs(found: Detail, handler: str | None) -> list[Run]:
     return runs
 
 
+def _attempts(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number} attempts"
+
+
 def _story(found: Detail) -> str:
-    """Return what the ledger knows, a line each."""
+    """Return what the ledger knows, a line each: the event with its body, its runs, and the frames of their code."""
     event = found.event
     lines = [f"event {event.event_id} of {event.source}, {event.type}: {event.status}"]
+    if found.body is not None:
+        lines += [f"  {found.body.body.decode(errors='replace')[:_SHOWN]}"]
     for run in found.runs:
         why = f", {run.error}" if run.error else ""
-        lines += [f"  {run.handler}: {run.status} after {run.attempts} attempts{why}"]
-    if found.failures and (text := found.failures[-1]["traceback"]):
-        lines.append(str(text))
+        lines += [f"  {run.handler}: {run.status} after {_attempts(run.attempts)}{why}"]
+    if found.failures and (frames := found.failures[-1]["frames"]):
+        lines.append(replace(frames, errors=tuple(map(_of_users, frames.errors))).text)
     return "\n".join(lines)
+
+
+def _of_users(raised: Raised) -> Raised:
+    """Leave out the frames of others' code, unless there is no other."""
+    return replace(raised, frames=tuple(frame for frame in raised.frames if frame.is_users) or raised.frames)

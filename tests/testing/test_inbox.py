@@ -101,6 +101,21 @@ def test_assertion_fails_where_it_should_and_says_what_the_ledger_knows(bench, a
         assertion(paid)
 
 
+def test_failed_test_shows_the_event_and_frames_of_the_handler_and_none_of_ours(bench):
+    handler(fail, attempts=1)
+    paid = bench.deliver("stripe", "invoice.paid")
+
+    with pytest.raises(AssertionError) as caught:
+        handled_once(paid)
+
+    said = str(caught.value)
+    assert 'raise LookupError("no such customer")' in said
+    assert "shop.credit: dead after 1 attempt, " in said
+    assert f'"{paid.event_id}"' in said
+    assert "hookonce/jobs" not in said
+    assert [each.frame.f_locals.get("__tracebackhide__") for each in caught.traceback[1:]] == [True]
+
+
 def test_assertion_of_a_death_looks_at_the_error(bench):
     @on("stripe", "invoice.paid", name="shop.credit")
     def credit(_event, _tx):
