@@ -57,9 +57,11 @@ OF_OPERATIONS = (
 """Every place of an operation under an idempotency key; what is `claimed` or `completed` is in its store."""
 OF_LONG_RUNS = ("long.written", "long.committed")
 """Every place of a transaction that a long run opens: in it, and when it is durable."""
+OF_CONSUMERS = ("messages.committed",)
+"""The place between the COMMIT of a batch of messages and their acknowledgement."""
 OF_WAITS = ("wait.declared", "wait.noted", "wait.told")
 """Every place of a wait for another event: in the transaction of a side, and when an arrival's is committed."""
-_PLACES = (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS, *OF_WAITS)
+_PLACES = (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS, *OF_CONSUMERS, *OF_WAITS)
 
 
 class _Counter:

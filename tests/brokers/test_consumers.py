@@ -1,5 +1,7 @@
 """Consumers on real brokers: what is in the ledger, and what is left at the broker."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from nats.js.errors import NotFoundError
 
@@ -48,6 +50,21 @@ def test_messages_become_events_once_and_are_acknowledged(consuming, nats_broker
         until(lambda: left(nats_broker), 0, falling=True)
 
         assert {each[0] for each in consumer.events()} == {f"evt_{n}" for n in range(250)}
+
+
+def test_messages_are_acknowledged_after_their_commit_and_not_before(consuming, nats_broker, monkeypatch):
+    publish(nats_broker, *map(stripe_event, range(5)))
+    seen = []
+
+    with consuming(nats_broker.url()) as consumer, ThreadPoolExecutor() as threads:
+
+        def look(place):
+            seen.append((place, len(consumer.events()), threads.submit(left, nats_broker).result()))
+
+        monkeypatch.setattr(consumers, "reach", look)
+        until(lambda: left(nats_broker), 0, falling=True)
+
+    assert seen[0] == ("messages.committed", 5, 5)
 
 
 def test_id_is_the_broker_s_where_the_sender_gives_none(consuming, nats_broker):
