@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT
 EMPTY_OF_EVENTS = (
     "TRUNCATE hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, "
     "hookonce.steps, hookonce.failures, hookonce.conflicts, hookonce.redeliveries, "
-    "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, effects"
+    "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, hookonce.waits, hookonce.arrivals, "
+    "hookonce.missing_events, effects"
 )
 _EMPTY = (
     f"{EMPTY_OF_EVENTS}, hookonce.rejected, hookonce.rejections, hookonce.event_counts, hookonce.lost_slices"
