@@ -334,13 +334,20 @@ class Claimer:
     def come_after(self, last: LastClaims) -> None:
         """Take over what the worker before us held, and say how it ended; from now on write down what we hold."""
         self._last = last
-        if (lost := last.take()) is not None:
+        self._take_over_last()
+
+    def _take_over_last(self) -> None:
+        """Take over what the worker before us held; it is left for another time where the ledger is away."""
+        if self._last is not None and (lost := self._last.left()) is not None:
             with self.tolerating("what the worker before held was not taken over"):
                 end = WorkerEnd(f"{WORKER_ENDED}: {lost.how}", self.registry)
                 takeover.take_over_of(self.executor.idle_ledger, lost.tokens, end)
+                self._last.forget()
 
     def _look_around(self) -> None:
         """Look for what others have left behind, each at its time."""
+        if self._last is not None and self._last.is_left:
+            self._take_over_last()
         if time.monotonic() > self._rates_at:
             self.tend_rates()
         if time.monotonic() > self._wake_at:

@@ -42,9 +42,11 @@ class LastClaims:
     def ended(self, how: str) -> bool:
         """Write down how the worker has ended; return whether it had claimed anything. The supervisor's."""
         try:
-            held = self._held.read_bytes()
+            held = self._held.read_bytes().partition(b"\n")[0]
             self._held.unlink()
-            self._ended.write_bytes(held.partition(b"\n")[0] + b"\n" + how.encode())
+            if (left := self.left()) is not None:  # of the worker before, which nobody has taken over
+                held = b" ".join([held, *(token.hex.encode() for token in left.tokens)])
+            self._ended.write_bytes(held + b"\n" + how.encode())
         except FileNotFoundError:
             return False
         except OSError:  # no room, for one: then nobody says it
@@ -56,11 +58,15 @@ class LastClaims:
         """Whether the worker before has left something to be taken."""
         return self._ended.exists()
 
-    def take(self) -> Lost | None:
-        """Return what the worker before held, and how that one ended, if it had claimed anything; once."""
+    def left(self) -> Lost | None:
+        """Return what the worker before held, and how that one ended, if it had claimed anything."""
         try:
             tokens, _, how = self._ended.read_text(encoding="utf-8").partition("\n")
-            self._ended.unlink()
             return Lost(how, [uuid.UUID(token) for token in tokens.split()])
         except (OSError, ValueError):
             return None
+
+    def forget(self) -> None:
+        """Forget what the worker before held, which is taken over."""
+        with suppress(OSError):
+            self._ended.unlink()

@@ -3,10 +3,13 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from hookonce.jobs.attempts.heartbeat import OwnClaims
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.slots.capacity import OneAtATime
@@ -120,7 +123,7 @@ def test_end_of_a_worker_that_was_at_nothing_is_no_failure(inbox, drain, died):
     drain.come_after(last)
 
     assert errors(inbox) == []
-    assert last.take() is None
+    assert last.left() is None
 
 
 def test_attempt_that_others_may_have_killed_is_a_suspect_at_once_and_not_charged(inbox, drain, tmp_path):
@@ -141,7 +144,7 @@ def test_worker_that_has_claimed_nothing_has_left_nothing(tmp_path):
 
     assert not last.ended("exit status 1")
 
-    assert last.take() is None
+    assert last.left() is None
 
 
 def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path, monkeypatch):
@@ -178,3 +181,31 @@ def test_attempt_goes_on_where_it_can_not_be_written_down(inbox, drain, tmp_path
         pass
 
     assert inbox.effects() == ["evt_1"]
+
+
+def test_claims_of_the_worker_before_are_left_until_the_ledger_is_there(inbox, drain, died, monkeypatch):
+    _, last = died
+    monkeypatch.setattr(type(drain.executor), "idle_ledger", property(lambda _: away()))
+    drain.come_after(last)
+    monkeypatch.undo()
+    assert errors(inbox) == []
+
+    inbox.work()
+
+    assert [row[1:] for row in errors(inbox)] == [(1, f"{WORKER_ENDED}: exit status 3")]
+    assert not last.is_left
+
+
+def away():
+    raise psycopg.OperationalError("the ledger is away")
+
+
+def test_claims_that_a_worker_died_before_taking_over_are_the_next_one_s(died, tmp_path):
+    run, _ = died
+    second, held = LastClaims(tmp_path / "1"), OwnClaims()
+    held.add([run._replace(token=uuid.uuid4())])
+    second.hold(held)
+
+    second.ended("SIGKILL")
+
+    assert set(second.left().tokens) == {run.token, *held.tokens}
