@@ -97,3 +97,10 @@ def test_handlers_pass_a_strict_type_checker(tmp_path):
     )
 
     assert mypy(tmp_path, "handlers.py") == (0, [])
+
+
+def test_wheel_carries_the_pages_and_few_bytes_of_them(site):
+    pages = list((site / "hookonce/docs").rglob("*.md"))
+
+    assert {"index.md", "alerts.md", "guarantees.md", "configuration.md"} <= {each.name for each in pages}
+    assert sum(each.stat().st_size for each in pages) < 1_200_000

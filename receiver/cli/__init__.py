@@ -44,6 +44,7 @@ COMMANDS = {
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
     "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
+    "docs": (f"{_HERE}.docs:docs", "Read and search the documents of this version, offline."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check the installation, and print what to fix."),
     "entities": (f"{_HERE}.entities:entities", "Show and forget what was done of an object."),
     "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
@@ -106,7 +107,7 @@ FURTHER = {
     "Try": ("demo", "explain", "listen", "sign"),
     "Build": ("completion",),
     "Look": (
-        *("alerts", "audit", "commands", "handlers", "limits"),
+        *("alerts", "audit", "commands", "docs", "handlers", "limits"),
         *("providers", "rejected", "replays", "sources", "tail", "workers"),
     ),
     "Fix": ("approximate", "entities", "reconcile", "resume", "reverify", "steps", "waits"),

@@ -2,5 +2,6 @@
 
 To run it: `serve`, `db`, `doctor`, `prune`, `window`. To try it: `dev`, `demo`, `trigger`, `sign`, `capture`, `new`.
 To see what came: `events`, `transfer`, `tail`, `stats`, `alerts`, `rejected`, `quarantine`, `explain`. To act on it:
-`replay`, `pause`. To configure it: `sources`, `secrets`, `keys`, `tokens`. For the shell: `completion`, `man`.
+`replay`, `pause`. To configure it: `sources`, `secrets`, `keys`, `tokens`. To read: `docs`. For
+the shell: `completion`, `man`.
 """
