@@ -112,7 +112,6 @@ class Cluster:
         self, commands: Sequence[Command], waiting: Sequence[int], answers: Sequence[Any]
     ) -> dict[tuple[str, bool], list[int]]:
         """Return which commands each node is asked, and whether its slot is on the move to it."""
-        cluster = self._connected()
         found: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
         for n in waiting:
             error = answers[n]
@@ -120,9 +119,16 @@ class Cluster:
                 is_moving = not isinstance(error, redis.exceptions.MovedError)
                 found[f"{error.host}:{error.port}", is_moving].append(n)
             else:
-                slot = cluster.keyslot(commands[n][1])
-                found[cluster.nodes_manager.get_node_from_slot(slot).name, False].append(n)
+                found[self._owner_of(commands[n][1]), False].append(n)
         return found
+
+    def _owner_of(self, key: str) -> str:
+        """Return the name of the node that has a key's slot; empty where no node has it."""
+        cluster = self._connected()
+        try:
+            return str(cluster.nodes_manager.get_node_from_slot(cluster.keyslot(key)).name)
+        except redis.exceptions.SlotNotCoveredError:
+            return ""
 
     def _answers(
         self, node: tuple[str, bool], commands: Sequence[Command], numbers: Sequence[int]

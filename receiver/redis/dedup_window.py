@@ -23,6 +23,7 @@ what a node that is away would know is asked of the ledger.
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hmac import compare_digest
@@ -182,14 +183,15 @@ class DedupWindow:
                 else:
                     found = lines(await self._exchange.ask(keys, values, waits), bool(first) + len(entries))
                 pending = number_in(found[0], MAX_COUNT) if first else 0
-                if first and self._pending is not None:
-                    pending = await waits.ask_server(self._pending)
         except RedisUnavailable as error:
             self._breaker.failed()
             self._on_error("claim" if entries else "settle")
             disconnect_if_replica(self._client, error.__cause__)
             raise WindowUnavailable(f"Redis does not answer: {error}") from None
         self._breaker.succeeded()
+        if first and self._pending is not None:
+            with suppress(RedisUnavailable):  # then one is notified that may have been, and says so
+                pending = await waits.ask_server(self._pending)
         if place is None:
             return [], pending
         return [

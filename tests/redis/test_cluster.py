@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+import redis
 
 from hookonce.receiver.cli.doctor import servers
 from hookonce.receiver.config.mistakes import ConfigError
@@ -12,7 +13,7 @@ from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.processes.waits import IN_THREAD, run
 from hookonce.receiver.redis import sign_in_attempts
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
-from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace, WindowUnavailable
 from hookonce.receiver.redis.rate_limits import Bucket, RateLimits
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -200,3 +201,33 @@ def test_cluster_that_is_away_is_told():
 
     with pytest.raises(WindowUnavailable):
         run(window.claim(PLACE, [WindowEntry("shop", "evt", b"")]))
+
+
+def test_slot_without_a_node_is_unknown_and_the_others_are_answered(client, cluster):
+    keys = [f"{{shop:{n}}}" for n in range(EVENTS)]
+    client.ask([(b"SET", key, "claimed", "NX", "GET") for key in keys])
+    slot = client.keyslot(keys[0])
+    owner = cluster.owner_of(slot)
+    client.nodes_manager.slots_cache.pop(slot)
+
+    answers = client.ask([(b"SET", key, "claimed", "NX", "GET") for key in keys])
+
+    assert isinstance(answers[0], redis.ConnectionError)
+    assert [each for each in answers if isinstance(each, bytes)] == [b"claimed"] * (EVENTS - 1)
+    assert cluster.owner_of(slot) == owner
+
+
+def test_queue_s_redis_that_is_away_leaves_the_window_on(client, database_url):
+    def away():
+        raise RedisUnavailable("away")
+
+    breaker = CircuitBreaker(limit=1)
+    window = DedupWindow(client, breaker, pending=away)
+    with connect("redis://127.0.0.1:1") as queue_client:
+        lane = Deduplicator(database_url, window, WorkQueue(queue_client))
+        events = [new_event(f"evt_{n}") for n in range(EVENTS)]
+        commit(lane, events)
+
+        assert known_to_the_window(commit(lane, events)) == EVENTS
+        lane.close()
+    assert not breaker.is_open

@@ -22,7 +22,7 @@ PARTS = 20
 """In so many parts events come, a part a beat."""
 BEAT = 0.3
 LATEST = 10.0
-"""Seconds from the later of two events to the call that has both: some three where the machine has nothing else to do."""
+"""Seconds from the later of two events to the call that has both: some three on a quiet machine."""
 LATE = """
 SELECT coalesce(max(extract(epoch FROM f.at - greatest(o.received_at, c.received_at))), 0)::float
 FROM fulfilled f JOIN hookonce.events o ON o.event_id = 'order ' || f.sha
