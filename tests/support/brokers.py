@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,13 +43,15 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         until(self.is_up, seconds=60)
         return self
 
     def kill(self):
-        self._process.kill()
+        os.killpg(self._process.pid, signal.SIGKILL)  # RabbitMQ's own program is a child of a shell
         self._process.wait()
+        until(lambda: is_free(self.port))
 
     def environment(self):
         return {}
