@@ -140,6 +140,7 @@ class Rabbit(Server):
             "RABBITMQ_DIST_PORT": str(self._distribution),
             "ERL_EPMD_PORT": str(self._epmd),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_RELAXED_COMMAND_CHECK": "1",
             "RABBITMQ_BASE": str(self.directory),
             "RABBITMQ_MNESIA_BASE": str(self.directory / "mnesia"),
             "RABBITMQ_LOG_BASE": str(self.directory / "log"),
