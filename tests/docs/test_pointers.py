@@ -38,6 +38,16 @@ def test_page_links_to_pages_and_headings_that_are_there(page):
     assert pointers.broken_links(page) == []
 
 
+def test_every_page_that_the_program_names_is_there():
+    sources = [
+        each for room in ("receiver", "jobs", "providers", "hookonce") for each in (ROOT / room).rglob("*.py")
+    ]
+    named = {(name, each) for each in sources for name in re.findall(r"docs/[\w/.-]+\.md", each.read_text())}
+
+    assert named
+    assert [(name, each.name) for name, each in named if not (ROOT / name).is_file()] == []
+
+
 def test_every_item_of_the_designs_has_its_row_in_order():
     assert [(group, n) for group, n, *_ in rows()] == [
         (group, n) for group, items in ITEMS.items() for n in range(1, items + 1)
