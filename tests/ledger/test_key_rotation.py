@@ -21,6 +21,7 @@ from hookonce.receiver.ledger.store import store
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
+from tests.support.rewording import reword
 
 OLD, NEW = os.urandom(32), os.urandom(32)
 OLD_RING, NEW_RING = Keyring([OLD]), Keyring([NEW, OLD])
@@ -116,6 +117,20 @@ def test_reseal_takes_heavy_rows_one_at_a_time(connection, monkeypatch):
 
     assert len(steps) == 7
     assert steps[-1] == 6
+
+
+def test_reseal_makes_digests_only_of_rows_that_it_takes(connection, monkeypatch):
+    monkeypatch.setattr(key_rotation, "ROTATION_BATCH_BYTES", 1)
+    reword(monkeypatch, key_rotation, ("sha256(", "pg_temp.digest("))
+    connection.execute(
+        "CREATE TEMP SEQUENCE digests; CREATE FUNCTION pg_temp.digest(bytea) RETURNS bytea LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM nextval(''digests''); RETURN sha256($1); END'"
+    )
+    fill(connection)
+
+    sealed = rotate(connection).sealed
+
+    assert connection.execute("SELECT last_value FROM digests").fetchone() == (2 * sealed,)
 
 
 def test_reseal_leaves_and_counts_what_it_can_not_open(connection):

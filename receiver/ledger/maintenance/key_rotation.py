@@ -121,11 +121,11 @@ _ALL: LiteralString = "true"
 
 _USED = "SELECT {key}, count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL GROUP BY 1"
 
-# Rows that share an id are of one page: the next begins behind it.
+# Rows that share an id are of one page: the next begins behind it. Digests are made of what is left of a page.
 _READ = """
-SELECT * FROM (
+SELECT sha256(text), sized.* FROM (
     SELECT *, coalesce(sum(size) OVER (ORDER BY at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP), 0) AS before FROM (
-        SELECT {id} AS at, {part}, {text}, sha256({text}), {key}, octet_length({text}) AS size, {bound_to}
+        SELECT {id} AS at, {part}, {text} AS text, {key}, octet_length({text}) AS size, {bound_to}
         FROM {table} t {join}
         WHERE {rows} AND (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
               AND {text} IS NOT NULL ORDER BY 1 FETCH FIRST (%(step)s) ROWS WITH TIES) AS page
@@ -184,9 +184,9 @@ def _reseal_table(
 ) -> Iterator[Rotated]:
     page = {"last": None, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
     while found := connection.execute(_of(kind, rows, _READ), page).fetchall():
-        page["last"] = found[-1][0]
+        page["last"] = found[-1][1]
         anew = []
-        for row, part, text, digest, key, _, *bound_to, _ in found:
+        for digest, row, part, text, key, _, *bound_to, _ in found:
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
                 done.left[key or "none"] = done.left.get(key or "none", 0) + 1
