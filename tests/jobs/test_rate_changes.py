@@ -3,6 +3,7 @@
 import dataclasses
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from hookonce.jobs import claimer
@@ -189,6 +190,19 @@ def test_retry_that_waits_for_its_time_is_left_alone(inbox):
 
     assert [row[3] for row in before] == [1, 0, 0]
     assert [row[3] for row in inbox.runs()] == [1, 1, 1]
+
+
+def test_change_that_failed_before_its_first_page_is_begun_anew(put_off, database_url):
+    changes = RateChanges()
+    put_off.connection.execute("SET lock_timeout = '50ms'")
+    with psycopg.connect(database_url) as other:
+        other.execute("LOCK TABLE hookonce.queue IN EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            changes.tend(put_off.connection, {"effect": ""})
+
+    changes.tend(put_off.connection, {"effect": ""})
+
+    assert put_off.rows("SELECT count(*) FROM hookonce.queue WHERE due_at > now()") == [(0,)]
 
 
 def test_long_queue_is_gone_through_in_turns_and_by_each_worker_so_that_one_may_die(put_off, monkeypatch):

@@ -83,8 +83,8 @@ class RateChanges:
             changed = self._write(connection, schedules)
             if changed <= self._changed:
                 return True
-            self._changed = changed
             queue_pages.change(connection, _CHANGE_SUSPECTS, handlers)
+            self._changed = changed
             self._place = queue_pages.BEGINNING
         while self._place is not None:
             self._place, _ = queue_pages.change(connection, _CHANGE, handlers, self._place)
