@@ -21,7 +21,6 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatu
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
-from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.pinned import PIN, PinnedConnection
 from hookonce.receiver.ledger.database.plans import BEGIN
@@ -96,7 +95,7 @@ def round_trip(
     """
     preparing = _of_prepared(connection) if prepare else None
     new: dict[bytes, bytes] = {}
-    place = str(getattr(connection.cursor_factory, "schema_name", USUAL_SCHEMA))
+    place = schema.of(connection)
     encoding = encoding_of(connection)
     wanted = [
         (each, None) if isinstance(each, bytes) else _wanted(place, encoding, *each)

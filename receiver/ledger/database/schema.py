@@ -63,7 +63,7 @@ def cursor(connection: "Connection[Any]", schema: str = USUAL_SCHEMA) -> "Cursor
 
 def of(connection: "Connection[Any]") -> str:
     """Return the schema that a connection's statements name."""
-    return str(getattr(connection.cursor_factory, "schema_name", USUAL_SCHEMA))
+    return of_cursors(connection.cursor_factory)
 
 
 def of_cursors(kind: object) -> str:
