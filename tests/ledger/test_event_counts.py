@@ -192,6 +192,16 @@ def test_counts_of_many_rows_are_estimates_and_say_so(long_ledger):
     assert found["github", "ignored"][0] == pytest.approx(MANY, rel=0.02)
 
 
+def test_counts_of_many_rows_know_sources_between_the_oldest_and_the_newest(long_ledger):
+    long_ledger.execute("DELETE FROM hookonce.queue WHERE event BETWEEN 10001 AND 20000 AND event % 10 <> 0")
+    long_ledger.execute("UPDATE hookonce.queue SET source = 'between' WHERE event BETWEEN 10001 AND 20000")
+
+    found = sums(long_ledger)
+
+    assert found["between", "received"][0] == pytest.approx(1000, rel=0.1)
+    assert found["stripe", "received"][0] == pytest.approx(MANY - 10_000, rel=0.02)
+
+
 def test_counts_of_many_rows_are_never_less_than_what_was_counted(long_ledger):
     found = sums(long_ledger)
 

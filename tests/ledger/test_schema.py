@@ -24,6 +24,7 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.runs import due_rows, parking
 from hookonce.receiver.redis.client import connect
+from tests.support.event_sums import differences
 from tests.support.in_process import Receiver
 from tests.support.inbox import Inbox
 
@@ -85,6 +86,18 @@ def test_delivery_is_taken_into_the_schema_that_is_configured(empty_database, re
         ).fetchall()
     assert found == [("evt_1",)]
     assert tables(empty_database, "public") == []
+
+
+def test_events_are_counted_in_the_schema_that_is_configured(empty_database, redis_url):
+    url = with_schema(empty_database, "inbox")
+    migrate.upgrade(url)
+    receiver = Receiver(url, redis_url)
+    receiver.add("stripe", load("stripe"), SECRET)
+    deliver(receiver, "evt_1")
+    receiver.close()
+
+    with connections.connect(url) as connection:
+        assert differences(connection) == {}
 
 
 def test_everything_works_without_a_search_path(empty_database, redis_url):

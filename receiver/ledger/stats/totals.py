@@ -11,67 +11,75 @@ from hookonce.receiver.ledger.stats.event_counts import PRESENT
 
 MAX_COUNTED = 20_000
 """Rows that are counted one by one: of the queue, and of each outcome but `done`."""
-SAMPLE = 2_500
-"""Of more rows, as many of the oldest and of the newest stand for all; the number of all is taken from their size."""
+SLICES = 250
+"""Equal ranges of ids that a sample is taken of, where there are more rows."""
+SAMPLE = 20
+"""Events of each slice that stand for all of its events."""
 
 _QUEUE = "queue"
-_ROWS = {_QUEUE: ("hookonce.queue", "event, n")} | {
-    f"runs_{status}": (f"hookonce.runs WHERE status = '{status}' AND is_last", "event")
+_ROWS = {_QUEUE: "hookonce.queue WHERE true"} | {
+    f"runs_{status}": f"hookonce.runs WHERE status = '{status}' AND is_last"
     for status in (RunStatus.DEAD, RunStatus.DISCARDED, EventStatus.IGNORED)
 }
-"""By the table, or by the index that holds them, rows and their order."""
-_IS_LONG = ", ".join(
-    f"('{relation}', EXISTS (SELECT FROM {rows} ORDER BY {order} OFFSET {MAX_COUNTED} LIMIT 1))"
-    for relation, (rows, order) in _ROWS.items()
+_SIZES = ", ".join(
+    f"('{relation}', EXISTS (SELECT FROM {rows} ORDER BY event OFFSET {MAX_COUNTED} LIMIT 1), "  # noqa: S608
+    f"(SELECT min(event) FROM {rows}), (SELECT max(event) FROM {rows}))"
+    for relation, rows in _ROWS.items()
 )
 
 
-def _looked_at(relation: str, columns: str) -> str:
-    rows, order = _ROWS[relation]
-    oldest, newest = (
-        f"LIMIT (SELECT {limit} FROM sizes WHERE relation = '{relation}')"  # noqa: S608  constants
-        for limit in ("oldest", "newest")
-    )
-    return f"""(SELECT {columns} FROM {rows} ORDER BY {order} {oldest})
-        UNION (SELECT {columns} FROM {rows} ORDER BY {order.replace(",", " DESC,")} DESC {newest})"""  # noqa: S608  constants
+def _looked_at(relation: str, columns: str, group: str) -> str:
+    """Return a query of the events that are looked at, each with the number of events that it stands for.
+
+    From the first that is found to the end of its slice, events are taken to be as dense as those of the sample.
+    """
+    return f"""
+    SELECT r.*, s.is_long,
+           CASE WHEN s.is_long AND count(*) OVER slice = {SAMPLE}
+                THEN (1 + (past - 1 - min(event) OVER slice) * {SAMPLE - 2}.0
+                          / (max(event) OVER slice - min(event) OVER slice - 1)) / {SAMPLE}
+                ELSE 1 END AS weight
+    FROM slices s CROSS JOIN LATERAL (
+        SELECT {columns} FROM {_ROWS[relation]} AND event >= s.first AND event < s.past
+        GROUP BY {group} ORDER BY event LIMIT CASE WHEN s.is_long THEN {SAMPLE} ELSE {MAX_COUNTED} END) AS r
+    WHERE s.relation = '{relation}' WINDOW slice AS (PARTITION BY s.first)"""  # noqa: S608  constants
 
 
 # OFFSET 0: an index is asked about each, whatever the planner takes the sizes of the tables to be.
 def _ended(status: str, unless: str = "") -> str:
     return f"""
-    SELECT event, '{status}' AS status, 'runs_{status}' AS relation
-    FROM ({_looked_at(f"runs_{status}", "event")}) AS r
+    SELECT event, '{status}' AS status, is_long, weight
+    FROM ({_looked_at(f"runs_{status}", "event", "event")}) AS r
     WHERE NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0){unless}"""  # noqa: S608  constants
 
 
 _UNLESS_OTHERS = f"""
           AND NOT EXISTS (SELECT FROM hookonce.runs o WHERE o.event = r.event AND o.is_last
                               AND {one_of("o.status", (RunStatus.DEAD, RunStatus.DONE))} OFFSET 0)"""
+_OPEN = f"""event, source, min(received_at) AS received_at,
+               CASE WHEN bool_or(token IS NOT NULL) THEN '{EventStatus.RUNNING}'
+                    WHEN bool_or(waits IS NOT DISTINCT FROM '{Waits.HELD}') THEN '{EventStatus.HELD}'
+                    WHEN bool_and(handler IS NULL) THEN '{EventStatus.RECEIVED}'
+                    ELSE '{EventStatus.WAITING}' END AS status"""
 _SUMS = f"""
 WITH sizes AS MATERIALIZED (
-    SELECT relation, is_long, CASE WHEN is_long THEN {SAMPLE} ELSE {MAX_COUNTED} END AS oldest,
-           CASE WHEN is_long THEN {SAMPLE} ELSE 0 END AS newest,
-           CASE WHEN NOT is_long THEN 1
-                ELSE greatest({MAX_COUNTED}, reltuples / greatest(relpages, 1) * pg_relation_size(oid)
-                                             / current_setting('block_size')::float) / {2 * SAMPLE} END AS factor
-    FROM (VALUES {_IS_LONG}) AS t (relation, is_long)
-         JOIN pg_class ON oid = to_regclass('hookonce.' || relation)
+    SELECT *, CASE WHEN is_long THEN {SLICES} ELSE 1 END AS number
+    FROM (VALUES {_SIZES}) AS t (relation, is_long, oldest, newest)
+), slices AS MATERIALIZED (
+    SELECT relation, is_long, oldest + i * width AS first, oldest + (i + 1) * width AS past
+    FROM (SELECT *, (newest - oldest) / number + 1 AS width FROM sizes) AS s, generate_series(0, number - 1) AS i
 ), found AS (
-    SELECT source, min(received_at) AS received_at, '{_QUEUE}' AS relation,
-           CASE WHEN bool_or(token IS NOT NULL) THEN '{EventStatus.RUNNING}'
-                WHEN bool_or(waits IS NOT DISTINCT FROM '{Waits.HELD}') THEN '{EventStatus.HELD}'
-                WHEN bool_and(handler IS NULL) THEN '{EventStatus.RECEIVED}'
-                ELSE '{EventStatus.WAITING}' END AS status
-    FROM ({_looked_at(_QUEUE, "event, n, source, received_at, token, waits, handler")}) AS open GROUP BY event, source
+    SELECT source, received_at, is_long, weight, status
+    FROM ({_looked_at(_QUEUE, _OPEN, "event, source")}) AS open
     UNION ALL
-    SELECT e.source, e.received_at, r.relation, r.status
+    SELECT e.source, e.received_at, r.is_long, r.weight, r.status
     FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(RunStatus.DISCARDED, _UNLESS_OTHERS)}
           UNION ALL {_ended(EventStatus.IGNORED)}) AS r
          CROSS JOIN LATERAL (SELECT source, received_at FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
 ), present AS MATERIALIZED (
-    SELECT source, status, round(count(*) * min(factor))::bigint AS n, min(received_at) AS first,
+    SELECT source, status, round(sum(weight))::bigint AS n, min(received_at) AS first,
            NOT bool_or(is_long) AS is_exact
-    FROM found JOIN sizes USING (relation) GROUP BY source, status
+    FROM found GROUP BY source, status
     UNION ALL
     SELECT source, '{EventStatus.LOST}', sum(count)::bigint, min(first_at), true FROM hookonce.lost_slices
     WHERE what = '{EventStatus.LOST}' GROUP BY source
