@@ -1,12 +1,15 @@
 """Each source may have a horizon of its own, for ever among them: an id is known for as long, and no shorter."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import retention
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.rejected import Rejection, add_rejections
 from hookonce.receiver.ledger.store import Verdict, store
 from hookonce.receiver.source import FOREVER
 from tests.support.new_event import new_event
@@ -16,6 +19,7 @@ from tests.support.rewording import reword
 DAY = timedelta(days=1)
 USUAL = Retention(90 * DAY, 30 * DAY, 7 * DAY, 365 * DAY)
 OWN = USUAL._replace(own={"bank": FOREVER, "chat": 5 * DAY, "books": 400 * DAY})
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 AGES = (1, 10, 100, 1000)
 
 
@@ -72,6 +76,19 @@ def test_id_that_is_kept_for_ever_is_a_duplicate_for_ever(ledger):
         "bank": Verdict.DUPLICATE,
         "stripe": Verdict.ACCEPTED,
     }
+
+
+def test_pass_that_fails_at_arrivals_has_done_all_else(database_url):
+    with connections.connect(database_url) as connection, connections.connect(database_url) as other:
+        add_rejections(connection, [Rejection(LONG_AGO, "stripe", "stale", "", "{}", b"")], {}, OFF)
+        connection.execute("SET lock_timeout = '50ms'")
+
+        with other.transaction():
+            other.execute("LOCK TABLE hookonce.arrivals")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                prune(connection, USUAL)
+
+        assert connection.execute("SELECT count(*) FROM hookonce.rejected").fetchone() == (0,)
 
 
 def test_next_pass_begins_after_what_is_kept_for_ever(ledger):

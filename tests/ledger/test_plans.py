@@ -63,6 +63,7 @@ INSERT INTO hookonce.runs (event, handler, cycle, status, is_last, attempts, fin
 SELECT id, 'credit', 0, 'dead', false, 1, received_at FROM hookonce.events WHERE id % 100 = 7;
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, ''
 FROM hookonce.events;
+INSERT INTO hookonce.arrivals (key, event, at) SELECT sha256(id::text::bytea), id, received_at FROM hookonce.events;
 INSERT INTO hookonce.redeliveries SELECT id, 1 FROM hookonce.events;
 ANALYZE
 """  # noqa: S608  constants of this module
@@ -285,7 +286,7 @@ def scans(connection, task, statements):
     [
         (receive, {"events_source_event_id_key", "events_repeat"}),
         (work, {"queue_due", "queue_pkey", "events_pkey", "bodies_pkey"}),
-        (sweep, {"queue_due", "events_pkey", "queue_pkey", "runs_pkey"}),
+        (sweep, {"queue_due", "events_pkey", "queue_pkey", "runs_pkey", "arrivals_at"}),
         (wait, {"queue_due", "queue_waits", "queue_pkey"}),
         (scrape, {"queue_due"}),
         (look, {"runs_dead", "queue_pkey", "runs_pkey", "events_pkey", "events_repeat_of"}),
@@ -319,6 +320,7 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
         (replay, "runs_pkey"),
         (count, "runs_finished"),
         (sweep, "events_pkey"),
+        (sweep, "arrivals_at"),
         (browse, "events_pkey"),
     ],
 )

@@ -417,6 +417,7 @@ CREATE TABLE hookonce.arrivals (
     at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX arrivals_event ON hookonce.arrivals (event);
+CREATE INDEX arrivals_at ON hookonce.arrivals (at);
 
 -- What workers note, since when, and how long handlers have waited for it at most.
 CREATE TABLE hookonce.awaited (

@@ -112,7 +112,7 @@ DELETE FROM hookonce.arrivals WHERE key = ANY (ARRAY(
     WHERE at < %(now)s - coalesce((SELECT max(coalesce(longest, '{LONGEST.days} days')) FROM hookonce.awaited),
                                   '{LONGEST.days} days')
           AND NOT EXISTS (SELECT FROM hookonce.waits w WHERE w.key = a.key AND w.ended_at IS NULL)
-    ORDER BY key LIMIT %(step)s))
+    ORDER BY at LIMIT %(step)s))
 """  # noqa: S608  a constant
 
 NOT_TAKEN_FOR = timedelta(minutes=30)
@@ -208,14 +208,14 @@ class RetentionPass:
         while not self.dry_run and connection.execute(_DROP_LOGS, gone).rowcount:
             yield
         yield from self._walk(connection, before["events"])
-        arrivals = {"now": now, "step": self.size}
-        while not self.dry_run and connection.execute(_FORGET_ARRIVALS, arrivals).rowcount:
-            yield
         if self.horizons.unkept and not self.dry_run:
             _drop_unkept(connection, self.horizons.unkept, now - NOT_TAKEN_FOR)
             yield
         for table, column in EXPIRING:
             yield from self._expire(connection, table, column, before[table])
+        arrivals = {"now": now, "step": self.size}
+        while not self.dry_run and connection.execute(_FORGET_ARRIVALS, arrivals).rowcount:
+            yield
 
     def audit(self, connection: psycopg.Connection, who: str) -> None:
         """Put down in the audit what went; nothing where nothing did."""
