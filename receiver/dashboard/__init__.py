@@ -11,8 +11,9 @@ by `sign_in_throttle`, and `sessions` remembers who is in. The pages:
 - `rejected`, `reverify`
 - `source_pages`
 - `handlers`
+- `documents`
 - `operations`: a form for everything else that the desk does
 
 `tabs` says which of them stand on top. What they are made of: `event_form` reads a filter, `charts` draws bars,
-`redis_status` asks Redis, and `template_filters` writes values.
+and `template_filters` writes values.
 """

@@ -23,6 +23,7 @@ from hookonce.receiver.dashboard import (
     sign_in,
 )
 from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
+from hookonce.receiver.dashboard.documents import pages
 from hookonce.receiver.dashboard.event_page import diff, edit, page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts

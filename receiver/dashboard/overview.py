@@ -9,14 +9,16 @@ from typing import Any
 from flask import render_template, request
 
 from hookonce.receiver.dashboard.alert_links import alert_link
-from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
+from hookonce.receiver.dashboard.blueprint import DashboardContext, admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
-from hookonce.receiver.dashboard.redis_status import servers
 from hookonce.receiver.dashboard.source_pages.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
 from hookonce.receiver.desk.history import AuditQuery, list_audit
 from hookonce.receiver.desk.stats import StatusCount, get_stats, traffic
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.work_queue import WorkQueue
+from hookonce.receiver.redis.workers import alive
 
 KINDS = ("accepted", EventStatus.DONE, EventStatus.IGNORED, EventStatus.DEAD, "rejected")
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
@@ -32,6 +34,15 @@ class Row:
     source: str
     totals: dict[str, int]
     chart: Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """`workers` alive and `pending` notifications are None where Redis does not answer."""
+
+    workers: int | None
+    pending: int | None
+    breaker_is_open: bool
 
 
 @admin.get("/")
@@ -81,6 +92,16 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "alerts": [(each, *alert_link(each)) for each in numbers.alerts],
         "changes": changes,
     }
+
+
+def servers(context: DashboardContext) -> Servers:
+    """Return what Redis knows of the workers; it has a quarter of a second to answer."""
+    is_open = context.intake.breaker.is_open
+    try:
+        with connect(context.settings.redis_url) as client:
+            return Servers(alive(client), WorkQueue(client).pending(), is_open)
+    except RedisUnavailable:
+        return Servers(None, None, is_open)
 
 
 def _kept(counts: Iterable[StatusCount], only: str | None) -> dict[str, Counter[str]]:

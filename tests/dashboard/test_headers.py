@@ -17,7 +17,9 @@ POLICY = {
 }
 
 
-@pytest.mark.parametrize("path", ["/admin/", "/admin/sign-in", "/admin/nothing", "/admin/static/admin.css"])
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/docs", "/admin/sign-in", "/admin/nothing", "/admin/static/admin.css"]
+)
 def test_every_answer_forbids_what_is_not_ours(browser, path):
     headers = browser.get(path).headers
 

@@ -30,6 +30,17 @@ ANSWERS = {
     "How do I run it in Kubernetes?": ("how-to/kubernetes.md", "kubectl apply"),
     "How do I get to the next version?": ("how-to/upgrade.md", "hookonce db upgrade"),
     "How fast is it?": ("explanation/benchmarks.md", "events/s"),
+    "How do two accounts of Stripe, or one for each customer, deliver?": (
+        "how-to/source-choices.md",
+        "`/hooks/stripe-eu` and `/hooks/stripe-us`",
+    ),
+    "How long is what kept?": ("reference/tables.md", "for how long"),
+    "How do I replay?": ("how-to/replay.md", "hookonce replay"),
+    "Does it run without Redis?": ("how-to/production.md", "Redis is required"),
+    "Does it run on a managed PostgreSQL, behind PgBouncer?": ("explanation/scaling.md", "?pgbouncer=true"),
+    "Does it write to Slack?": ("how-to/alerts.md", "[alerts.slack]"),
+    "How do I mount it in my Flask application?": ("how-to/flask.md", "import hookonce.flask"),
+    "How do I mount it in my FastAPI application?": ("how-to/fastapi.md", "import hookonce.fastapi"),
     "What is different from Convoy or Svix?": ("../README.md", "Svix Ingest"),
 }
 
