@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
-from hookonce.receiver.ledger import alerts, redeliveries, rejected
+from hookonce.receiver.ledger import alerts, rejected
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.stats import activity, counters
+from hookonce.receiver.ledger.stats import activity, counters, redeliveries
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import ledger_metrics

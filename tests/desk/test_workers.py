@@ -131,7 +131,7 @@ def test_handler_says_what_its_worker_holds_it_to(here):
         "breaker": 5,
         "tx": "none",
         "wait_seconds": None,
-        **dict.fromkeys(("stale", "entity", "version")),
+        **dict.fromkeys(("stale", "entity", "version", "awaits")),
     }
     assert set(handlers(here)["shop.ship"]["limits"].values()) == {None}
 

@@ -191,7 +191,7 @@ def test_alert_of_dead_events_names_their_issues_and_quotes_nothing(inbox):
     fail_on(inbox, "v1", "a", "b")
     (issue,) = found(inbox)
 
-    told = conditions._dead(inbox.connection, inbox.settings.alerts.dead_runs)  # noqa: SLF001  one of many conditions
+    told = conditions._dead(inbox.connection, inbox.settings.alerts.dead_runs, {}, None)  # noqa: SLF001  one of many conditions
 
     assert f"2 of {issue.title} in charge (issue {issue.id})" in told["dead_runs", "stripe"]
     assert "customer" not in told["dead_runs", "stripe"]

@@ -11,12 +11,10 @@ ROOT = Path(__file__).parent.parent.parent
 # Where the same word means something else: a verdict on a delivery, a replay's outcome, a column, a field, a heading.
 OTHERS = {
     "receiver/desk/replays.py": {"running"},
-    "receiver/cli/commands/asked_events.py": {"dead"},
-    "receiver/cli/commands/events.py": {"dead"},
     "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/desk/steps.py": {"done"},
-    "receiver/desk/stats.py": {"dead", "held"},
-    "receiver/cli/event_listing.py": {"received"},
+    "receiver/desk/stats.py": {"dead", "held", "waiting"},
+    "receiver/cli/event_listing.py": {"dead", "received"},
     "receiver/cli/commands/client_commands.py": {"received"},
     "receiver/cli/commands/discard_events.py": {"discarded"},
     "receiver/cli/commands/entities.py": {"done"},
@@ -27,7 +25,6 @@ OTHERS = {
     "receiver/cli/commands/steps.py": {"done"},
     "receiver/cli/output/event_page.py": {"received"},
     "receiver/dashboard/event.py": {"done"},
-    "receiver/dashboard/overview.py": {"waiting"},
     "receiver/dev/embedded/__init__.py": {"running"},
     "receiver/dev/log_lines.py": {"ignored"},
     "receiver/ledger/replay/events.py": {"running"},
@@ -37,7 +34,10 @@ OTHERS = {
     "receiver/ledger/store.py": {"held"},
     "receiver/cli/commands/issues.py": {"dead", "ignored"},
     "receiver/desk/issues.py": {"ignored"},
-    "receiver/ledger/stats/issues.py": {"ignored"},
+    "jobs/alerts/messages.py": {"dead"},
+    "receiver/ledger/alerts.py": {"done"},
+    "receiver/ledger/stats/issues.py": {"dead", "ignored"},
+    "receiver/monitoring/alert_events.py": {"dead"},
 }
 WORD = "|".join(EventStatus)
 QUOTED = re.compile(rf"""'({WORD})'|"({WORD})\"""")

@@ -392,7 +392,7 @@ def test_server_refuses_several_statements_of_sqlalchemy(ways_in, statement):
 @pytest.mark.parametrize("kind", [psycopg.Cursor, psycopg.ClientCursor, psycopg.RawCursor])
 def test_cursor_of_any_class_is_forced_by_what_psycopg_still_calls(database_url, kind):
     class Recording:
-        has_ended = False
+        has_ended = True
         asked = 0
 
         def require_given(self):
