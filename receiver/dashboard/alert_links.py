@@ -1,6 +1,7 @@
 """Links of alerts: the page on which something can be done about each, and what to do there."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -19,7 +20,9 @@ class _Way(NamedTuple):
 
 
 _WAYS: Final[Mapping[str, _Way]] = {
-    "dead_runs": _Way("admin.issues", "See the issues, fix the cause, replay"),
+    "dead_runs": _Way(
+        "admin.events", "See the dead events, fix the cause, replay", {"status": EventStatus.DEAD}
+    ),
     "retried_for": _Way(
         "admin.events",
         "See the events being retried and their errors",
@@ -45,9 +48,32 @@ _OF_SOURCES: Final = {
 _ELSEWHERE: Final = _Way("admin.overview", "See the state of the servers on the overview")
 
 
+class ShownAlert(NamedTuple):
+    """An alert as pages show it: no ids of issues, no commands, and a link to where something can be done about it."""
+
+    title: str
+    detail: str
+    since: datetime
+    where: str
+    to_do: str
+
+
+def shown(alert: Alert) -> ShownAlert:
+    """Return an alert as pages show it."""
+    kind = alert.kind.replace("_", " ")
+    subject = "" if is_of_issue(alert) else alert.subject
+    detail = "; ".join(part for part in alert.detail.split("; ") if "`hookonce " not in part)
+    return ShownAlert(f"{kind}: {subject}" if subject else kind, detail, alert.since, *alert_link(alert))
+
+
+def is_of_issue(alert: Alert) -> bool:
+    """Whether an alert is of an issue, which has a page of its own."""
+    return alert.kind in {"new_issue", "reopened_issue"}
+
+
 def alert_link(alert: Alert) -> tuple[str, str]:
     """Return an address and what to do there."""
-    if alert.kind in {"new_issue", "reopened_issue"}:
+    if is_of_issue(alert):
         return url_for("admin.issue", number=alert.subject), "See its error and code, fix it or ignore it"
     if alert.kind in _OF_SOURCES:
         source = alert.subject.partition(" ")[0]

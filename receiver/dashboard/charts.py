@@ -1,6 +1,6 @@
 """Bars of a chart, as numbers: the templates draw them as SVG, without a style or a script."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -36,6 +36,9 @@ SPANS = {
         Span("7d", timedelta(hours=2), 84),
     )
 }
+
+DAY = Span("24 h", timedelta(hours=1), 24)
+FORTNIGHT = Span("14 d", timedelta(days=1), 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +105,16 @@ def chart(what: str, counts: Sequence[int], begins: Sequence[datetime], now: dat
 def _bar(place: int, count: int, top: int, title: str) -> Bar:
     height = max(_MIN_BAR_HEIGHT, round(count / top * HEIGHT, 1))
     return Bar(place * BAR_STEP + 1, round(HEIGHT - height, 1), height, title)
+
+
+def trends(hours: Mapping[datetime, int], now: datetime) -> list[tuple[Span, Chart]]:
+    """Chart what failed by hour: the last day, then the last two weeks by day."""
+    charts = []
+    for span in (DAY, FORTNIGHT):
+        begins = span.begins(now)
+        counts = [0] * span.buckets
+        for hour, count in hours.items():
+            if begins[0] <= hour <= now:
+                counts[(hour - begins[0]) // span.bucket] += count
+        charts.append((span, chart("failed", counts, begins, now)))
+    return charts

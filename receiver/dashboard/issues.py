@@ -1,4 +1,4 @@
-"""*Issues*: what fails, a line for each handler and place; an issue in full, and what a person says of it."""
+"""*What needs a person*: issues, a line for each handler and place, then other alerts; and an issue in full."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -6,20 +6,28 @@ from typing import Final
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
+from hookonce.receiver.dashboard.alert_links import is_of_issue, shown
 from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.charts import trends
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
+from hookonce.receiver.desk.history import AlertsQuery, list_alerts
 from hookonce.receiver.desk.issues import (
     IssueMark,
     IssuePath,
     IssuesQuery,
+    affected_events,
+    discard_dead_of,
     get_issue,
     list_issues,
     mark_issue,
+    trends_of,
 )
-from hookonce.receiver.desk.rows import MAX_COUNTED, MAX_LISTED, IssueState
+from hookonce.receiver.desk.models import PAGE_SIZE
+from hookonce.receiver.desk.rows import MAX_COUNTED, IssueState
 
 _NUMBER: Final = re.compile("[0-9a-f]{12}")
 _STATES: Final = (*IssueState, "all")
+_MAX_SHOWN: Final = 50
 SPANS: Final = {"1d": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 """For how long an issue may be ignored."""
 
@@ -30,44 +38,65 @@ def issues() -> str:
     state = request.args.get("state", "open")
     if state not in _STATES:
         abort(400, f"No issue is {state!r}; there are {', '.join(_STATES)}.")
+    now = datetime.now(UTC)
     with context().desk() as desk:
-        found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": MAX_LISTED}))
+        found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": _MAX_SHOWN}))
+        failed = trends_of(desk, [each.id for each in found.data])
+        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=PAGE_SIZE, cursor=None)).data
     return render_template(
         "admin/issues.html",
         issues=found.data,
+        failed=failed,
+        trends=trends,
+        alerts=[shown(each) for each in opened if not is_of_issue(each)],
         is_complete=found.is_complete,
         state=state,
         states=_STATES,
         most=MAX_COUNTED,
-        now=datetime.now(UTC),
+        spans=SPANS,
+        now=now,
     )
 
 
 @admin.get("/issues/<number>")
 def issue(number: str) -> str:
     """Show an issue: its newest failure with the code, whose failures it has, and what can be done."""
+    now = datetime.now(UTC)
     with context().desk() as desk:
         found = get_issue(desk, which=_named(number))
+        failed = trends_of(desk, [number]).get(number)
+        events = affected_events(desk, number)
     return render_template(
         "admin/issue.html",
         issue=found,
+        failed=failed,
+        trends=trends,
+        events=events,
         latest=Failure.of(dict(found.latest)) if found.latest else None,
         most=MAX_COUNTED,
         spans=SPANS,
-        now=datetime.now(UTC),
+        now=now,
     )
 
 
 @admin.post("/issues/<number>")
 def mark(number: str) -> Response:
-    """Update an issue's state."""
-    state, span = request.form.get("state", ""), SPANS.get(request.form.get("for", ""))
+    """Update an issue's state, or discard its dead events."""
+    which, state = _named(number), request.form.get("state", "")
+    span = SPANS.get(request.form.get("for", ""))
+    if "discard" in request.form:
+        with context().desk() as desk:
+            discard_dead_of(desk, which)
+        return _to(number)
     if state not in list(IssueState) or (state == IssueState.IGNORED) is (span is None):
         abort(400, "Say what it is: fixed, open, or ignored for some days.")
     until = datetime.now(UTC) + span if span else None
-    asked = IssueMark(state=IssueState(state), until=until, discard="discard" in request.form)
     with context().desk() as desk:
-        mark_issue(desk, which=_named(number), asked=asked)
+        mark_issue(desk, which=which, asked=IssueMark(state=IssueState(state), until=until))
+    return _to(number)
+
+
+def _to(number: str) -> Response:
     return make_response(redirect(url_for("admin.issue", number=number), 303))
 
 

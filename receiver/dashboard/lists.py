@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from flask import Response, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.alert_links import alert_link
+from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.desk.events import CommandsQuery, list_client_commands
 from hookonce.receiver.desk.history import AlertsQuery, AuditQuery, list_alerts, list_audit, send_test_alert
@@ -28,7 +28,7 @@ def alerts() -> str:
         list_alerts,
         AlertsQuery,
         "alerts",
-        opened=[(each, *alert_link(each)) for each in opened.data],
+        opened=[shown(each) for each in opened.data],
         are_sent=context().settings.alerts.are_sent,
         said=("good", "A worker sends a test alert.") if "said" in request.args else None,
     )

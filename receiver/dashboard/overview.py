@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import render_template, request
 
-from hookonce.receiver.dashboard.alert_links import alert_link
+from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import DashboardContext, admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.source_pages.sources import url_of
@@ -89,7 +89,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "stopped": stopped,
         "waiting_for_breakers": sum(each.waiting for each in stopped),
         "slots": numbers.workers,
-        "alerts": [(each, *alert_link(each)) for each in numbers.alerts],
+        "alerts": [shown(each) for each in numbers.alerts],
         "changes": changes,
     }
 

@@ -1,5 +1,6 @@
 """Issues: dead and failing runs by handler and the place where they fail, and what a person has said of each."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -14,9 +15,11 @@ from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.stats import issues
-from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, Occurrence
+from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, IssueTrend, Occurrence
 
 _MAX_OCCURRENCES = 20
+_MAX_ATTEMPTS = 200
+"""Newest failures that are grouped by event."""
 
 
 class IssuesQuery(RequestModel):
@@ -95,3 +98,24 @@ def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     if asked.discard:
         discard_issue(desk, which.issue)
     return get_issue.function(desk, which)
+
+
+def trends_of(desk: Desk, numbers: Sequence[str]) -> dict[str, IssueTrend]:
+    """Return how often issues failed by hour, and how many events they affect; none of an issue without failures."""
+    desk.require(Scope.READ)
+    return issues.trends(desk.connection, numbers)
+
+
+def affected_events(desk: Desk, number: str) -> list[tuple[int, list[Occurrence]]]:
+    """Return the events that an issue affected last, each with its failed attempts, the newest first."""
+    desk.require(Scope.READ)
+    found: dict[int, list[Occurrence]] = {}
+    for each in issues.occurrences(desk.connection, number, _MAX_ATTEMPTS):
+        found.setdefault(each.event, []).append(each)
+    return list(found.items())[:_MAX_OCCURRENCES]
+
+
+def discard_dead_of(desk: Desk, which: IssuePath) -> None:
+    """Discard the dead events of an issue; its state stays as it is."""
+    get_issue(desk, which=which)
+    discard_issue(desk, which.issue)

@@ -67,7 +67,7 @@ def test_issue_is_found_replayed_and_watched_by_keyboard_alone(inbox, page, dead
     page.goto("/admin/issues")
 
     page.keyboard.press("j")
-    expect(page.get_by_role("link", name="ConnectionError (shop.py:")).to_be_focused()
+    expect(page.get_by_role("link", name="ConnectionError in shop.")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Code").first).to_be_visible()
     page.keyboard.press("r")

@@ -3,19 +3,17 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.charts import Chart, Span, Table, chart
+from hookonce.receiver.dashboard.charts import DAY, Chart, Table, chart
 from hookonce.receiver.dashboard.source_pages.source_health import Health, Mark, health
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.sources import Signs, signs
 from hookonce.receiver.desk.stats import rejection_counts, traffic
 from hookonce.receiver.source import Source
-
-DAY = Span("24h", timedelta(hours=1), 24)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@
   // A row opens its event wherever it is clicked, unless that was for something else.
   document.addEventListener("click", (event) => {
     const row = event.target.closest("tr[data-row]");
-    if (!row || event.target.closest("a, button, input, label, .pick") || !getSelection().isCollapsed) return;
+    if (!row || event.target.closest("a, button, input, label, summary, .pick") || !getSelection().isCollapsed) return;
     const link = row.querySelector("a");
     if (event.ctrlKey || event.metaKey) open(link.href, "_blank", "noopener"); else link.click();
   });

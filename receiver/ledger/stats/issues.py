@@ -8,6 +8,7 @@ nothing for it, and one that fails locks no row that others wait for.
 An issue that is fixed opens itself where a release fails that came after the last one that had failed before.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -26,6 +27,8 @@ MAX_LISTED = 200
 """Issues that are listed at most."""
 MAX_RAISED = 50
 """Issues of which there are alerts at once, at most."""
+_LEAST_READ = 500
+"""Failures of each issue that a trend is made of, at least, where there are so many."""
 NEWS = timedelta(days=1)
 """How long it is news that an issue is there, or failed."""
 
@@ -84,6 +87,14 @@ class Occurrence(ResponseModel):
     attempt: int
     failed_at: datetime
     release: Ours | None
+
+
+class IssueTrend(NamedTuple):
+    """The newest failures of an issue: of how many events, and by hour; `is_complete` unless more are kept."""
+
+    events: int
+    is_complete: bool
+    hours: Mapping[datetime, int]
 
 
 OF_TEXT = "left(encode(sha256(convert_to({handler} || E'\\n' || {error}, 'UTF8')), 'hex'), 12)"
@@ -148,6 +159,13 @@ FROM (
 """  # noqa: S608  constants
 _OCCURRENCES = """
 SELECT event, attempt, failed_at, release FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT %s
+"""
+_TRENDS = """
+SELECT wanted.issue, date_bin('1 hour', f.failed_at, 'epoch') AS hour, count(*), count(DISTINCT f.event)
+FROM unnest(%(issues)s::text[]) AS wanted (issue)
+     CROSS JOIN LATERAL (SELECT event, failed_at FROM hookonce.failures
+                         WHERE issue = wanted.issue ORDER BY id DESC LIMIT %(most)s) AS f
+GROUP BY GROUPING SETS ((1), (1, 2)) ORDER BY 1, 2
 """
 _IS_DEADLY = (
     """EXISTS (SELECT FROM hookonce.runs r WHERE r.issue = i.id AND r.is_last AND r.status = 'dead')"""
@@ -235,6 +253,19 @@ def get(connection: psycopg.Connection, issue: str) -> IssueRow | None:
 def occurrences(connection: psycopg.Connection, issue: str, limit: int) -> list[Occurrence]:
     """Return the newest failures of an issue."""
     return all_as(Occurrence, connection, _OCCURRENCES, [issue, limit])
+
+
+def trends(connection: psycopg.Connection, issues: Sequence[str]) -> dict[str, IssueTrend]:
+    """Return how often issues failed, by hour; the failures of all of them that are read stay bounded together."""
+    most = max(MAX_COUNTED // max(len(issues), 1), _LEAST_READ)
+    found: dict[str, IssueTrend] = {}
+    hours: dict[str, dict[datetime, int]] = defaultdict(dict)
+    for issue, hour, failures, events in connection.execute(_TRENDS, {"issues": list(issues), "most": most}):
+        if hour is None:
+            found[issue] = IssueTrend(events, failures < most, hours[issue])
+        else:
+            hours[issue][hour] = failures
+    return found
 
 
 def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
