@@ -2,7 +2,8 @@
 
 A message's id is the run's key and its cycle: each attempt has the same, a replay another. What a broker has confirmed
 is remembered, so that a batch that comes again in halves sends only the rest. A place that is away costs no attempt at
-first; after `PATIENCE` it is a failure, so that the breaker stops the handler and tries from time to time.
+first; after `PATIENCE` it is a failure, so that the breaker stops the handler and tries from time to time. So is a
+message that its place does not answer, while it answers others.
 """
 
 import logging
@@ -38,14 +39,18 @@ BATCH: Final = BatchSize(100, timedelta(milliseconds=100))
 TIMEOUT: Final = timedelta(seconds=30)
 BREAKER: Final = 5
 PATIENCE: Final = timedelta(minutes=1)
-"""How long a place may be away before that counts as a failure."""
+"""How long a place, or its answer to one message, may be away before that counts as a failure."""
 PAUSE: Final = (0.5, 2.0)
 """Seconds: between these an event is due again whose place is away."""
 VIA: Final = "hookonce-via"
 """The header with the places that an event has been at."""
 MOST_PLACES: Final = 16
+REST: Final = 10.0
+"""Seconds at most for which a broker that is away is not asked: batches of other handlers wait meanwhile."""
 LIMITED_PAUSE: Final = timedelta(minutes=1)
 """How long an event waits that an endpoint answers with 429, without a time."""
+_SHORTEST, _LONGEST = 1.0, 86400.0
+"""Seconds that an endpoint may ask to wait."""
 _REMEMBERED: Final = 10_000
 _AWAY: Final = frozenset({502, 503, 504})
 
@@ -133,43 +138,59 @@ class Forwarder:
         self._publisher: tuple[int, Publisher] | None = None
         self._confirmed: OrderedDict[str, None] = OrderedDict()
         self._away_since: float | None = None
+        self._first_away: OrderedDict[str, float] = OrderedDict()
+        self._asked_again = 0.0
 
     def publish(self, events: Sequence[ReceivedEvent], _tx: object) -> list[object]:
         """Send a batch to a broker, and return what became of each event, once all of it is confirmed."""
         results, wanted = self._wanted(events)
-        outcomes = self._sent([message_of(event, self.to, self._places(event)) for event in wanted])
-        for event, outcome in zip(wanted, outcomes, strict=True):
+        made = [(event, message_of(event, self.to, self._places(event))) for event in wanted]
+        left = [(event, message) for event, message in made if message.id not in self._confirmed]
+        if (rest := self._asked_again - time.monotonic()) > 0 and left:
+            raise _later([event for event, _ in left], events, rest)
+        outcomes = self._sent([message for _, message in left])
+        if not all(isinstance(each, Away) for each in outcomes):
+            self._away_since = None
+        early, failed = [], None
+        for (event, message), outcome in zip(left, outcomes, strict=True):
             if isinstance(outcome, TooLarge):
                 raise NeverForwarded(str(outcome), event=event)
-        if away := next((each for each in outcomes if isinstance(each, Away)), None):
-            raise self._away(away)
-        self._away_since = None
-        if refused := next(filter(None, outcomes), None):
-            raise NotForwarded(str(refused))
+            if isinstance(outcome, Away) and not self._is_late(message.id, outcome):
+                early.append(event)
+            else:
+                failed = failed or outcome
+        if early:
+            raise _later(early, events)
+        if failed:
+            raise NotForwarded(str(failed))
         return results
 
-    def _sent(self, messages: Sequence[Message]) -> list[Outcome]:
-        """Send what is not confirmed yet; what is refused is sent again by itself."""
-        publisher, outcomes = self._publisher_here(), dict[str, Outcome]()
-        left = [each for each in messages if each.id not in self._confirmed]
-        for message, outcome in zip(left, publisher.publish(left) if left else (), strict=True):
-            is_final = outcome is None or isinstance(outcome, TooLarge | Away) or len(left) == 1
-            outcomes[message.id] = outcome if is_final else publisher.publish([message])[0]
+    def _sent(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """Send messages; remember what is confirmed, and how long a broker was waited for that confirms nothing."""
+        if not messages:
+            return []
+        began = time.monotonic()
+        outcomes = self._publisher_here().publish(messages)
+        ended = time.monotonic()
+        if all(isinstance(each, Away) for each in outcomes):
+            self._asked_again = ended + min(2 * (ended - began), REST)
         with self._lock:
-            self._confirmed.update((each, None) for each, outcome in outcomes.items() if outcome is None)
-            while len(self._confirmed) > _REMEMBERED:
-                self._confirmed.popitem(last=False)
-        return [outcomes.get(each.id) for each in messages]
+            for message, outcome in zip(messages, outcomes, strict=True):
+                if outcome is None:
+                    _keep(self._confirmed, message.id, None)
+                    self._first_away.pop(message.id, None)
+        return outcomes
 
-    def _away(self, why: Exception) -> Exception:
-        """Return what is raised where the place is away: uncharged at first, then a failure."""
+    def _is_late(self, message: str, why: Exception) -> bool:
+        """Return whether the place has been away for longer than `PATIENCE`, for all messages or for this one."""
         now = time.monotonic()
-        if self._away_since is None:
-            self._away_since = now
-            log.warning("%s: %s", self._forward.handler, why)
-        if now - self._away_since > PATIENCE.total_seconds():
-            return NotForwarded(str(why))
-        return RetryLater(random.uniform(*PAUSE))  # noqa: S311  spreads load, keeps no secret
+        with self._lock:
+            if self._away_since is None:
+                self._away_since = now
+                log.warning("%s: %s", self._forward.handler, why)
+            first = self._first_away.get(message, now)
+            _keep(self._first_away, message, first)
+            return now - min(first, self._away_since) > PATIENCE.total_seconds()
 
     def _publisher_here(self) -> Publisher:
         """Return this process's publisher: a fork has none of its parent's threads."""
@@ -183,7 +204,7 @@ class Forwarder:
         (result,), wanted = self._wanted([event])
         if not wanted:
             return result
-        delivery = self._delivery(event)
+        delivery, name = self._delivery(event), _message_id(event)
         try:
             answer = pinned.post(
                 delivery.url,
@@ -192,24 +213,33 @@ class Forwarder:
                 allow_private=self._forward.allow_private,
             )
         except pinned.NoAnswer as error:
-            raise self._away(error) from None
+            raise self._away(name, NotForwarded(str(error))) from None
         except pinned.NotAllowed as error:
             raise NotForwarded(str(error)) from None
-        return self._judged(answer)
+        return self._judged(name, answer)
 
-    def _judged(self, answer: pinned.Answer) -> object:
+    def _away(self, message: str, error: NotForwarded, wait: float | None = None) -> Exception:
+        """Return what is raised where the endpoint is away: uncharged at first, then a failure."""
+        if self._is_late(message, error):
+            return error
+        return _later([], []) if wait is None else RetryLater(wait)
+
+    def _judged(self, message: str, answer: pinned.Answer) -> object:
         """Return the result of an answer that is success. Raises what becomes of the event otherwise."""
         said = f"{self.to.shown} answered {answer.status}; expected 2xx"
         if 200 <= answer.status < 300:  # noqa: PLR2004  what success is
             self._away_since = None
+            self._first_away.pop(message, None)
             return {"status": answer.status}
         if answer.status == HTTPStatus.GONE:
             raise NeverForwarded(f"{said}: it wants no more events; take the forward out")
         wait = pinned.seconds_of(answer.retry_after, time.time())
-        if wait is not None or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            raise RetryLater(LIMITED_PAUSE if wait is None else min(wait, 86400.0))
+        wait = None if wait is None else min(max(wait, _SHORTEST), _LONGEST)
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise RetryLater(LIMITED_PAUSE if wait is None else wait)
         if answer.status in _AWAY:
-            raise self._away(NotForwarded(said))
+            wait = wait if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+            raise self._away(message, NotForwarded(said), wait)
         self._away_since = None
         raise NotForwarded(said)
 
@@ -280,12 +310,29 @@ def message_of(event: ReceivedEvent, to: Address, places: Sequence[str]) -> Mess
         VIA: ",".join([*places, to.mark][-MOST_PLACES:]),
     }
     return Message(
-        id=f"{event.idempotency_key}-{_origin(event).cycle}",
+        id=_message_id(event),
         type=event.type,
         group=(subject.entity if subject else "") or event.account or event.source,
         headers=headers,
         body=event.raw,
     )
+
+
+def _message_id(event: ReceivedEvent) -> str:
+    return f"{event.idempotency_key}-{_origin(event).cycle}"
+
+
+def _later(some: Sequence[ReceivedEvent], events: Sequence[ReceivedEvent], rest: float = 0) -> RetryLater:
+    """Return what puts off some of a batch's events, after a rest; it names them where they are not all."""
+    pause = rest + random.uniform(*PAUSE)  # noqa: S311  spreads load, keeps no secret
+    return RetryLater(pause, event=some if len(some) < len(events) else None)
+
+
+def _keep(known: OrderedDict[str, Any], name: str, value: object) -> None:
+    """Remember something of a message; the one that was told longest ago is forgotten."""
+    known[name] = value
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
 
 
 def _origin(event: ReceivedEvent) -> Origin:

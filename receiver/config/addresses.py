@@ -37,7 +37,7 @@ def mark_of(place: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place of messages; `url` may hold a password, `shown` does not. `options` are those of the query."""
+    """The place of messages; `url` may hold secrets, `shown` does not. `options` are those of the query."""
 
     kind: str
     url: str = field(repr=False)
@@ -95,9 +95,11 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The address without user and password, and of an endpoint without its query."""
-        url = self.url.partition("?")[0] if self.kind == "https" else self.written
-        return _USER.sub(r"\1", url)
+        """The address without user and password; of an endpoint, whose path may be a secret, scheme and host."""
+        if self.kind != "https":
+            return _USER.sub(r"\1", self.written)
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     @property
     def written(self) -> str:
@@ -107,12 +109,13 @@ class Address:
     @property
     def mark(self) -> str:
         """The fingerprint of the address."""
-        return mark_of(self.shown)
+        return mark_of(self.url.partition("?")[0] if self.kind == "https" else self.shown)
 
     @property
     def password(self) -> str:
-        """The password; '' where there is none."""
-        return unquote(urlsplit(self.url).password or "")
+        """The password, or a user without one, which is a token; '' where there is neither."""
+        parts = urlsplit(self.url)
+        return unquote(parts.password or parts.username or "")
 
 
 def address_of(text: str, environ: Mapping[str, str], wrong: list[str], key: str) -> Address | None:
@@ -125,5 +128,7 @@ def address_of(text: str, environ: Mapping[str, str], wrong: list[str], key: str
         wrong.append(f"{key}: {error}" if is_reference else f"{key}: it {error}")
         return None
     if found is not None and found.password and not is_reference:
-        wrong.append(f'{key}: a password stands in the file; write {key} = "env:NAME" and set that variable')
+        wrong.append(
+            f'{key}: a password or a token stands in the file; write {key} = "env:NAME" and set that variable'
+        )
     return found

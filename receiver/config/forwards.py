@@ -53,6 +53,14 @@ class Forward(ForwardTable):
         return f"forwards.{self.name}"
 
     @property
+    def secrets(self) -> list[str]:
+        """What it signs with, what its address authenticates with, and the address that a reference names."""
+        if self.address is None:
+            return [self.secret]
+        is_reference = self.to != self.address.written
+        return [self.secret, self.address.password, *([self.address.url] if is_reference else [])]
+
+    @property
     def retries_last(self) -> timedelta:
         """How long attempts may go on, as far as they are counted."""
         first, longest = BACKOFF

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from hookonce.receiver.config import server_urls
+from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.config.admin import Admin, admin_token
 from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.commands import Command, CommandTable, read_commands
@@ -152,8 +153,8 @@ class Settings(Receiver, Admin):
             *of_sources,
             *(token for of_command in tokens for of_client in of_command for token in of_client),
             *(unquote(each) for each in passwords if each),
-            *(forward.secret for forward in self.forwards.values()),
-            *(forward.address.password for forward in self.forwards.values() if forward.address),
+            *(secret for forward in self.forwards.values() for secret in forward.secrets),
+            *(Address.parse(each.broker).password for each in self.sources.values() if each.broker),
             *self.alerts.secrets,
             self.admin_token,
             *self.keyring.spellings,

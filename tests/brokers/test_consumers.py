@@ -160,7 +160,7 @@ def test_source_has_no_url_where_its_broker_is_not_known_either(consuming, nats_
         ('from = "https://host/in"', "expected a subject or a queue"),
         ('from = "amqp://host/?exchange=events"', "expected a subject or a queue"),
         ('from = "kafka://host/topic"', "not an address of a known kind"),
-        ('from = "nats://me:word@host/orders"', "a password stands in the file"),
+        ('from = "nats://me:word@host/orders"', "a password or a token stands in the file"),
         ('authenticity = "queue"', 'authenticity = "queue" and no from'),
     ],
 )

@@ -1,4 +1,5 @@
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,10 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.stats import run_durations
 from hookonce.receiver.ledger.steps import idempotency_key
+from hookonce.receiver.outbound import brokers
+from hookonce.receiver.outbound.brokers.port import Away, Refused, encoded
 from tests.support.forwarding import configured, errors, forward, results, work
+from tests.support.waiting import until
 
 KEY = idempotency_key("stripe", "a", "forwards.out")
 
@@ -181,7 +185,8 @@ def test_broker_that_is_away_for_long_is_a_failure_that_opens_the_breaker(
         ({"to": "kafka://host/topic"}, "not an address of a known kind"),
         ({"to": "nats://host:4222"}, "names no subject"),
         ({"to": "amqp://host/"}, "names no queue and no exchange"),
-        ({"to": "nats://me:word@host/orders"}, "a password stands in the file"),
+        ({"to": "nats://me:word@host/orders"}, "a password or a token stands in the file"),
+        ({"to": "nats://word@host/orders"}, "a password or a token stands in the file"),
         ({"to": "http://host/in", "secret": "env:FORWARD_SECRET"}, "set allow_private"),
         ({"to": "https://host/in"}, "no secret to sign with"),
         ({"to": "https://host/in", "secret": "whsec_x"}, "given by reference"),
@@ -212,3 +217,132 @@ def test_broker_without_its_package_is_said(inbox, tmp_path, monkeypatch):
 
     with pytest.raises(ConfigError, match=r"pip install 'hookonce\[nats\]'"):
         configured(inbox, tmp_path, forward("nats://host/orders"))
+
+
+class Scripted:
+    """A publisher whose broker answers some messages, and the others in a way of their own."""
+
+    def __init__(self, answer=lambda _: None):
+        self.calls, self.answer, self.takes = [], answer, 0.0
+
+    def publish(self, messages):
+        self.calls.append([each.headers["ce-id"] for each in messages])
+        time.sleep(self.takes)
+        return [self.answer(each.headers["ce-id"]) for each in messages]
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def scripted(inbox, tmp_path, monkeypatch):
+    publisher = Scripted()
+    monkeypatch.setattr(brokers, "publisher", lambda _: publisher)
+    configured(inbox, tmp_path, forward("nats://host/orders", attempts=2))
+    return publisher
+
+
+def asked(inbox, scripted):
+    """Work until the publisher has been called."""
+    before = len(scripted.calls)
+    until(lambda: [inbox.work()] and len(scripted.calls) > before)
+
+
+def due(inbox, when="-1 s"):
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() + %s::interval", [when])
+
+
+def test_message_that_is_never_answered_keeps_no_other_of_its_batch(inbox, scripted):
+    scripted.answer = lambda name: Away("no answer") if name == "c" else None
+    inbox.deliver(*"abcdef")
+
+    asked(inbox, scripted)
+    until(lambda: [inbox.work()] and len(results(inbox)) >= 5)
+
+    assert {name for name, (status, _) in results(inbox).items() if status == "done"} == set("abdef")
+    assert inbox.rows("SELECT attempts FROM hookonce.runs WHERE status <> 'done'") in ([], [(0,)])
+    assert sum("a" in call for call in scripted.calls) == 1
+
+
+def test_message_that_is_never_answered_is_charged_though_others_go(inbox, scripted, monkeypatch):
+    monkeypatch.setattr(forwards, "PATIENCE", timedelta(0))
+    scripted.answer = lambda name: Away("no answer") if name == "bad" else None
+    inbox.deliver("bad")
+
+    for n in range(3):
+        asked(inbox, scripted)
+        due(inbox, "1 hour")
+        inbox.deliver(f"good{n}")
+        asked(inbox, scripted)
+        due(inbox)
+
+    assert scripted.calls[::2] == [["bad"]] * 3
+    assert results(inbox)["bad"][0] == "dead"
+
+
+def test_what_a_broker_refuses_is_left_to_the_halving(inbox, scripted):
+    scripted.answer = lambda _: Refused("no stream")
+    inbox.deliver(*(f"e{n}" for n in range(64)))
+
+    asked(inbox, scripted)
+
+    assert [len(call) for call in scripted.calls[:2]] == [64, 32]
+
+
+def test_broker_that_was_waited_for_is_not_asked_again_at_once(inbox, scripted):
+    scripted.takes, scripted.answer = 1.0, lambda _: Away("no answer")
+    inbox.deliver("a")
+    asked(inbox, scripted)
+
+    for _ in range(3):
+        due(inbox)
+        inbox.work()
+
+    assert scripted.calls == [["a"]]
+    assert inbox.rows("SELECT attempts FROM hookonce.runs") in ([], [(0,)])
+    scripted.answer = lambda _: None
+    work(inbox)
+    assert scripted.calls == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("to", "secrets"),
+    [
+        (
+            "https://hooks.shop.example/T0/SECRETTOKEN?key=k",
+            {"https://hooks.shop.example/T0/SECRETTOKEN?key=k"},
+        ),
+        ("nats://SECRETTOKEN@host/orders", {"SECRETTOKEN"}),
+        ("nats://me:SECRETTOKEN@host/orders", {"SECRETTOKEN"}),
+    ],
+)
+def test_secret_of_an_address_is_known_and_not_shown(inbox, tmp_path, to, secrets):
+    options = {"sign": "as sender"} if to.startswith("https") else {}
+    inbox = configured(inbox, tmp_path, forward("env:OUT", **options), OUT=to)
+    (made,) = inbox.settings.forwards.values()
+
+    assert secrets <= set(inbox.settings.secrets())
+    assert "SECRETTOKEN" not in made.address.shown
+
+
+def test_secret_of_a_consumer_s_address_is_known(inbox, tmp_path):
+    text = '[sources.orders]\nprovider = "stripe"\nfrom = "env:IN"\nsecrets = ["env:STRIPE"]'
+    inbox = configured(inbox, tmp_path, text, IN="nats://SECRETTOKEN@host/orders")
+
+    assert "SECRETTOKEN" in inbox.settings.secrets()
+
+
+def test_content_type_is_sent_as_it_is_but_for_what_no_header_holds():
+    sent = {"content-type": 'application/json; charset="utf-8"', "ce-subject": 'a "b"%'}
+
+    assert encoded(sent) == {"content-type": sent["content-type"], "ce-subject": "a%20%22b%22%25"}
+    assert encoded({"content-type": "a\r\nb: c\u00fc"}) == {"content-type": "a%0D%0Ab: c%C3%BC"}
+
+
+def test_content_type_arrives_as_it_came(inbox, tmp_path, nats_broker):
+    configured(inbox, tmp_path, forward(nats_broker.url()))
+    inbox.deliver("a", headers=json.dumps({"content-type": "application/json; charset=utf-8"}))
+
+    work(inbox)
+
+    assert nats_broker.messages()[0][0]["content-type"] == "application/json; charset=utf-8"

@@ -38,10 +38,10 @@ def test_broker_that_does_not_answer_fails(inbox, tmp_path):
     assert (level, "does not answer" in text) == ("fail", True)
 
 
-def test_endpoint_is_shown_without_its_query(inbox, tmp_path):
+def test_endpoint_is_shown_by_its_host(inbox, tmp_path):
     url = "https://me:word@shop.example/in?token=secret"
     configured(
         inbox, tmp_path, forward("env:OUT", secret="env:FORWARD_SECRET"), OUT=url, FORWARD_SECRET=SECRET
     )
 
-    assert findings(inbox) == [("ok", "to https://shop.example/in")]
+    assert findings(inbox) == [("ok", "to https://shop.example")]

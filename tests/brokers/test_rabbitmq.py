@@ -1,12 +1,16 @@
 """Forwards to RabbitMQ and consumers of it, on a server of Debian's."""
 
 import asyncio
+import json
 
 import aio_pika
 import pytest
 
 from hookonce.receiver.cli.doctor import brokers
+from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
+from hookonce.receiver.outbound.brokers import publisher
+from hookonce.receiver.outbound.brokers.port import Message, Refused
 from tests.support.consuming import stripe_event
 from tests.support.forwarding import configured, errors, forward, results, work
 from tests.support.waiting import until
@@ -112,3 +116,43 @@ async def rabbit_count(server):
     async with await aio_pika.connect(server.url().partition("?")[0]) as connection:
         queue = await (await connection.channel()).declare_queue("orders", passive=True)
         return queue.declaration_result.message_count
+
+
+LONG = "application/json; x=" + "y" * 300
+
+
+def test_content_type_that_is_longer_than_amqp_has_is_cut(inbox, tmp_path, rabbit_server):
+    asyncio.run(bind(rabbit_server, "out"))
+    configured(inbox, tmp_path, forward("env:OUT"), OUT=rabbit_server.url("queue=out"))
+    inbox.deliver("a", headers=json.dumps({"content-type": LONG}))
+
+    work(inbox)
+
+    (message,) = asyncio.run(all_of(rabbit_server, "out"))
+    assert message.content_type == LONG[:255]
+
+
+def test_routing_key_that_is_longer_than_amqp_has_is_dead_and_others_go(inbox, tmp_path, rabbit_server):
+    asyncio.run(bind(rabbit_server, "long", "long", "#"))
+    configured(inbox, tmp_path, forward("env:OUT"), OUT=rabbit_server.url("exchange=long"))
+    inbox.deliver("long", type="x" * 300)
+    inbox.deliver("a", type="paid")
+
+    work(inbox)
+
+    assert results(inbox)["long"][0] == "dead"
+    assert "routing key of 300 bytes" in errors(inbox)["long"]
+    assert results(inbox)["a"][0] == "done"
+
+
+def test_message_that_amqp_can_not_hold_is_refused(rabbit_server):
+    asyncio.run(bind(rabbit_server, "out"))
+    sender = publisher(Address.parse(rabbit_server.url("queue=out")))
+    made = [Message(name, "paid", "", {"content-type": name}, b"") for name in ("text/plain", "\ud800")]
+    try:
+        sent, refused = sender.publish(made)
+    finally:
+        sender.close()
+
+    assert sent is None
+    assert isinstance(refused, Refused)

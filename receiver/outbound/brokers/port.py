@@ -5,6 +5,7 @@ and quote nothing of a message.
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,7 +18,8 @@ from urllib.parse import quote
 CONNECT_TIMEOUT: Final = 3.0
 PUBLISH_TIMEOUT: Final = 10.0
 """Seconds until all of a batch is confirmed, or what is not counts as lost on its way."""
-_PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
+_ASCII: Final = "".join(map(chr, range(0x20, 0x7F)))
+_PRINTABLE: Final = re.sub('[ "%]', "", _ASCII)
 Result = TypeVar("Result")
 
 
@@ -100,8 +102,15 @@ class Subscription(Protocol):
 
 
 def encoded(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers as CloudEvents has them where texts are bytes: percent-encoded but for what can be printed."""
-    return {name: quote(value, safe=_PRINTABLE, errors="replace") for name, value in headers.items() if value}
+    """Return headers as CloudEvents has them where texts are bytes: percent-encoded but for what can be printed.
+
+    A content type stays as it is, but for what no header can hold.
+    """
+    return {
+        name: quote(value, safe=_ASCII if name == "content-type" else _PRINTABLE, errors="replace")
+        for name, value in headers.items()
+        if value
+    }
 
 
 @dataclass

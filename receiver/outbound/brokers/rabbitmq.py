@@ -5,6 +5,7 @@ comes back, and counts as refused.
 """
 
 import asyncio
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -19,6 +20,7 @@ from aio_pika.abc import (
     AbstractQueue,
 )
 from aio_pika.exceptions import AMQPError, ChannelClosed, DeliveryError
+from pamqp.exceptions import PAMQPException
 from yarl import URL
 
 from hookonce.receiver.config.addresses import Address
@@ -32,12 +34,16 @@ from hookonce.receiver.outbound.brokers.port import (
     Outcome,
     Refused,
     Taken,
+    TooLarge,
 )
 
 DEDUPLICATION: Final = "x-deduplication-header"
 PREFETCH: Final = 200
 _CLOUD_EVENTS: Final = "cloudEvents_"
 """What stands before the attributes of CloudEvents among the headers of AMQP, in the place of `ce-`."""
+_SHORT: Final = 255
+"""Bytes that a short string of AMQP may have."""
+_NOT_ENCODED = (ValueError, TypeError, struct.error, PAMQPException)
 _FIRST, _NEXT = 1.0, 0.01
 """Seconds that a message is waited for, and the next one."""
 _LOST = (OSError, AMQPError, asyncio.TimeoutError, asyncio.CancelledError, RuntimeError)
@@ -126,18 +132,20 @@ class RabbitPublisher:
             await connection.close()
             return [self._outcome(error)] * len(messages)
         answers = await asyncio.gather(
-            *(
-                exchange.publish(
-                    _made(each), self._routing_key(each), mandatory=True, timeout=PUBLISH_TIMEOUT
-                )
-                for each in messages
-            ),
-            return_exceptions=True,
+            *(self._published(exchange, each) for each in messages), return_exceptions=True
         )
         outcomes = [self._outcome(each) if isinstance(each, BaseException) else None for each in answers]
         if any(isinstance(each, Away) for each in outcomes):
             await connection.close()
         return outcomes
+
+    async def _published(self, exchange: AbstractExchange, message: Message) -> None:
+        key = self._routing_key(message)
+        if len(key.encode()) > _SHORT:
+            raise TooLarge(
+                f"its routing key of {len(key.encode())} bytes is longer than the {_SHORT} of AMQP"
+            )
+        await exchange.publish(_made(message), key, mandatory=True, timeout=PUBLISH_TIMEOUT)
 
     def _routing_key(self, message: Message) -> str:
         connection = self._connection
@@ -146,6 +154,10 @@ class RabbitPublisher:
         return message.type if connection.routing_key is None else connection.routing_key
 
     def _outcome(self, error: BaseException) -> Outcome:
+        if isinstance(error, Refused):
+            return error
+        if isinstance(error, _NOT_ENCODED):
+            return Refused(f"a message can't be written as AMQP: {type(error).__name__}")
         if isinstance(error, DeliveryError):
             return Refused(f"{self._connection.shown}: no queue takes a message; bind one, or name another")
         return Away(f"{self._connection.shown} has not confirmed a message: {type(error).__name__}")
@@ -171,10 +183,14 @@ def _made(message: Message) -> aio_pika.Message:
         message.body,
         headers={**headers, DEDUPLICATION: message.id},
         message_id=message.id,
-        content_type=message.headers["content-type"],
-        type=message.type[:255].encode()[:255].decode(errors="ignore"),
+        content_type=_short(message.headers["content-type"]),
+        type=_short(message.type),
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )
+
+
+def _short(text: str) -> str:
+    return text.encode()[:_SHORT].decode(errors="ignore")
 
 
 class RabbitSubscription:
