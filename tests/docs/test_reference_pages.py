@@ -32,6 +32,15 @@ def test_page_of_metrics_says_what_a_scrape_says(database_url, redis_url):
     )
 
 
+def test_configuration_begins_with_ten_settings():
+    first = configuration.page().split("\n## ")[1]
+
+    keys = re.findall(r"^\| `(\w+)` \| \[", first, re.MULTILINE)
+    assert first.startswith("The ten settings that one needs\n")
+    assert len(keys) == 10
+    assert {"secrets", "database_url", "redis_url", "handlers", "keep_events"} <= set(keys)
+
+
 def test_every_key_of_the_configuration_is_described():
     assert configuration.undescribed() == []
 

@@ -11,6 +11,29 @@ def test_page_of_senders_says_what_the_modules_say():
     assert senders_page.PAGE.read_text() == senders_page.page(), "run: make docs"
 
 
+@pytest.mark.parametrize(
+    ("name", "variable", "source"),
+    [
+        ("stripe", "`STRIPE_WEBHOOK_SECRET`", "stripe"),
+        ("discord", "`DISCORD_WEBHOOK_SECRET`: the sender's public key", "discord"),
+        ("truelayer", "`TRUELAYER_WEBHOOK_SECRET`, or empty: its keys are fetched", "truelayer"),
+        ("hmac", "`NAME_WEBHOOK_SECRET`", "NAME"),
+    ],
+)
+def test_page_begins_with_what_connects_a_sender(name, variable, source):
+    first, _ = senders_page.page().split("## What is verified")
+
+    assert f"| `{name}` | {variable} | `https://your.host/hooks/{source}` | " in first
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("strava", "/SECRET`"), ("azure_event_grid", "?code=SECRET`"), ("pandadoc", "pandadoc`")],
+)
+def test_url_to_paste_has_the_secret_where_the_sender_brings_it_there(name, end):
+    assert senders_page.to_paste(name)[2].endswith(end)
+
+
 def test_readme_names_the_senders_there_are():
     readme = senders_page.README.read_text()
 

@@ -17,7 +17,9 @@ from hookonce.providers.kit.events.identity import BODY, RECEIPT, SIGNED_PERIOD,
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import NEVER
+from hookonce.receiver.cli.new.project import NewSource
 from hookonce.receiver.samples.evidence import LABELS
 from tests.support.captured import DELIVERIES, captured_of
 from tests.support.declared import declared
@@ -67,14 +69,25 @@ COLUMNS = (
     "against replays",
     "disables endpoints after",
     "evidence",
-    "set up",
 )
+TO_PASTE = ("sender", "variable", "URL to paste", "at the sender")
+GENERIC = frozenset({"hmac", "jwt", "signed", "token"})
+"""Senders of any name, which take what an option names."""
 
 HEAD = """\
 # The senders
 
 Written by `make docs` from the modules in `providers/` and the deliveries in
 `tests/providers/`; a test keeps it true.
+
+`hookonce init SENDER` writes the source and its variable. Put the secret that the sender shows you into the variable,
+and give the sender the URL; it ends with the source's name, which may be another.
+[What is verified](#what-is-verified), and how each sender was tested, is below.
+
+"""
+
+VERIFIED = """
+## What is verified
 
 - **What is verified** is the first line of the module; the module says the rest.
 - **Told apart by**: what makes two events of a sender two; where it says *or …* other events, or older ones, have
@@ -198,7 +211,22 @@ def row(name: str) -> tuple[str, ...]:
         against_replays(name),
         over_a_limit(name),
         evidence(name),
-        f"[setup]({sender.setup_url})" if sender.setup_url else "",
+    )
+
+
+def to_paste(name: str) -> tuple[str, ...]:
+    """Say what connects a sender: the variable of its secret, the URL, and where to paste it."""
+    sender = provider_of(name)
+    source = "NAME" if name in GENERIC else name
+    key = ": the sender's public key" if sender.key_algorithm else ""
+    needed = key if sender.needs_secret else ", or empty: its keys are fetched"
+    query = sender.scheme.query if isinstance(sender.scheme, Token) else ""
+    end = "/SECRET" if getattr(sender.scheme, "path", False) else f"?{query}=SECRET" if query else ""
+    return (
+        f"`{name}`",
+        f"`{NewSource(source, sender).variable}`{needed}",
+        f"`https://your.host/hooks/{source}{end}`",
+        f"[set up]({sender.setup_url})" if sender.setup_url else "",
     )
 
 
@@ -293,11 +321,10 @@ def raised_by(name: str) -> str:
 
 def to_be_raised() -> str:
     """List the senders that nobody but us has checked, each with what would raise it."""
-    generic = {"hmac", "jwt", "signed", "token"}
     rows = [
         (f"`{name}`", raised_by(name))
         for name in names()
-        if evidence(name) == EVIDENCE[-1] and name not in generic
+        if evidence(name) == EVIDENCE[-1] and name not in GENERIC
     ]
     why = (
         "Nobody but us has checked these: no code that verifies them, of the sender's or of others, was at hand.\n"
@@ -316,9 +343,10 @@ def known_as() -> str:
 def page() -> str:
     """Write docs/providers.md."""
     known = names()
+    first = table(TO_PASTE, [to_paste(name) for name in known])
     rows = table(COLUMNS, [row(name) for name in known])
     parts = (to_be_raised(), repeats(), asked(), without_a_module(), known_as(), left_out())
-    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{rows}{''.join(parts)}"
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{first}{VERIFIED}{rows}{''.join(parts)}"
 
 
 def readme_part() -> str:

@@ -30,6 +30,19 @@ once. A *time* is a number with its unit: `90s`, `15m`, `2h`, `7d`, `4w`. A *ref
 [Environment variables](environment.md) win over the file. With no file at all, `HOOKONCE_SECRET__STRIPE=whsec_…`
 makes the source `stripe`.
 """
+TEN = (
+    ("sources.NAME", "provider"),
+    ("sources.NAME", "secrets"),
+    ("receiver", "database_url"),
+    ("receiver", "redis_url"),
+    ("receiver", "handlers"),
+    ("receiver", "public_url"),
+    ("receiver", "keep_events"),
+    ("receiver", "keep_bodies"),
+    ("admin", "token"),
+    ("alerts.slack", "url"),
+)
+"""The settings that an inbox in production needs, as table and key."""
 OPTIONS = """
 ## Options of a provider
 
@@ -43,10 +56,27 @@ def page():
     options = "".join(f"\n### {name}\n\n{_options(name)}\n" for name in names() if _has_options(name))
     return (
         head("Configuration", "the models that read the file", INTRODUCTION)
-        + sections.removeprefix("\n")
+        + _ten()
+        + sections
         + OPTIONS
         + options
     )
+
+
+def _ten():
+    rows = []
+    for name, key in TEN:
+        (row,) = [_row(*each, name) for each in _keys(_model_of(name)) if each[0] == key]
+        anchor = re.sub(r"[^\w-]", "", name.lower())
+        rows.append((code(key), f"[`[{name}]`](#{anchor})", *row[2:]))
+    return "## The ten settings that one needs\n\n" + table(("key", "table", "default", "means"), rows)
+
+
+def _model_of(name):
+    model = FILE
+    for key in name.removesuffix(".NAME").split("."):
+        model = model_in(settings_of(model)[key].annotation)
+    return model
 
 
 def undescribed():
