@@ -23,7 +23,7 @@ from hookonce.jobs.failures.error_summary import whole_message_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.slots import suspects
-from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.pool import RESTART, Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file, sender_api
@@ -37,6 +37,11 @@ from hookonce.receiver.processes.introduction import introduce, named
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
 
 log = logging.getLogger(__name__)
+
+NO_SUSPECTS = (
+    "a worker of many slots without a supervisor runs no suspects (runs whose worker died): they wait for a worker "
+    "that is not --alone, or has --concurrency 1"
+)
 
 
 def begin(act: Callable[[Settings], object], *, calls_senders: bool = False) -> None:
@@ -117,6 +122,8 @@ def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None
     """Be one worker until stopped, the next after whoever wrote at `place`."""
     if place:
         claimer.come_after(LastClaims(place))
+    elif isinstance(claimer, Pool):
+        log.warning(NO_SUSPECTS)
     calm_collector(FOR_HANDLERS)
     work(claimer, settings.redis_url)
     status = claimer.finish()
@@ -138,16 +145,26 @@ def work_on_suspects(
     place: Path | None,
     transactions: MakeTransactions = HandlerTransactions,
 ) -> NoReturn:
-    """Run suspects, one at a time, until stopped; `place` as in `work_alone`."""
+    """Run suspects, one at a time, until stopped or there was none for a minute; `place` as in `work_alone`.
+
+    The exit status is never 0: the supervisor starts the next child, which waits with nothing loaded.
+    """
     pool = Pool(settings, registry, transactions, slots=1, suspects_overdue=suspects.overdue(number))
-    if place:
-        pool.come_after(LastClaims(place))
+    last = LastClaims(place) if place else None
+    if last:
+        pool.come_after(last)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda signum, _: stopping.tell(signum) and None)
     pool.run_due()
+    is_over = False
     while not stopping.stopping.wait(SUSPECTS_INTERVAL.total_seconds()):
+        if is_over := pool.has_had_no_suspect_for(suspects.PATIENCE):
+            log.info("no suspect for a minute: ending, to wait for the next one with nothing loaded")
+            break
         pool.run_due()
-    status = pool.finish()
+    status = pool.finish() or RESTART
+    if is_over and last:
+        last.let_go()
     pool.flush()
     os._exit(status)
 

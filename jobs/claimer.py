@@ -11,7 +11,7 @@ from functools import cached_property
 import psycopg
 from sqlalchemy import NullPool
 from sqlalchemy.event import listen
-from sqlalchemy.exc import DataError, SQLAlchemyError
+from sqlalchemy.exc import DataError
 
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.endings import Sealing
@@ -31,7 +31,8 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool as Connections
 from hookonce.receiver.ledger import handlers
-from hookonce.receiver.ledger.database import connections, engines, flushing
+from hookonce.receiver.ledger.database import engines, flushing
+from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.runs import (
     breakers,
     claims,
@@ -58,9 +59,6 @@ from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
-
-AWAY = (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable)
-"""Errors that an absent ledger raises: runs under way are settled when it is back."""
 
 CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)

@@ -51,9 +51,9 @@ OnEnd = Callable[[str], bool] | None
 MakeWorker = Callable[[str, Path | None, OnEnd], Child]
 MakeSuspects = Callable[[int, Path | None, OnEnd], Child]
 _MAX_SAID = 4000
+"""Characters of an error; far less than a pipe holds."""
 MAX_TAKEN = 400
 """Patterns that are written: as many as have room in a pipe."""
-"""Characters of an error; far less than a pipe holds."""
 
 
 _OPTIONS = (
@@ -66,7 +66,12 @@ _OPTIONS = (
         type=click.IntRange(1, MAX_CONCURRENCY),
         help="Runs at once in each; [receiver] concurrency, or 1.",
     ),
-    click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised."),
+    click.option(
+        "--alone",
+        is_flag=True,
+        hidden=True,
+        help="Be one RQ worker, unsupervised; of many slots, it runs no suspects (runs whose worker died).",
+    ),
     click.option(
         "--place", type=click.Path(path_type=Path), hidden=True, help="File for the state of the worker."
     ),
@@ -149,7 +154,7 @@ def _forked_suspects(concurrency: int | None, number: int, place: Path | None, o
         f"suspects {number + 1}",
         run=partial(begin, act),
         on_end=on_end,
-        may_end=True,
+        may_end=True,  # where workers have one slot; else its status is never 0
         on_death=signal.SIGTERM,
     )
 

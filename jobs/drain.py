@@ -6,7 +6,7 @@ from functools import cache
 
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.capabilities import waits
-from hookonce.jobs.claimer import AWAY, Claimer
+from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.configured import commands, forwards
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.registration import import_handlers
@@ -15,6 +15,7 @@ from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.replay.events import replay_dead_run
 from hookonce.receiver.redis import approximate
 

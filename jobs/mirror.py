@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import redis
 from redis.client import Pipeline
 from rq.job import Job, JobStatus
 from rq.results import Result
@@ -26,10 +27,12 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, WorkerStatus
 
 from hookonce.jobs.claimer import Claimer
+from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import DeadRun
 from hookonce.receiver.processes.repeating import Repeating
+from hookonce.receiver.redis.client import RedisUnavailable
 from hookonce.receiver.redis.work_queue import REQUEUE
 
 INTERVAL = timedelta(seconds=1)
@@ -67,6 +70,8 @@ class _Shown(NamedTuple):
 
 class Mirror(Repeating):
     """Mirrors one worker in a thread of its own, as long as the block lasts."""
+
+    expected = (*AWAY, redis.RedisError, RedisUnavailable, OSError)
 
     def __init__(self, worker: BaseWorker, claimer: Claimer) -> None:
         super().__init__("mirror", INTERVAL, "the worker was not mirrored for RQ")

@@ -12,6 +12,7 @@ import psycopg
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.ports import Attempt
+from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 from hookonce.receiver.processes.repeating import Repeating
@@ -76,6 +77,8 @@ class Reporter(Repeating):
 
     `connect` gives a connection for one report.
     """
+
+    expected = AWAY
 
     def __init__(
         self,

@@ -53,6 +53,11 @@ class LastClaims:
             return True
         return True
 
+    def let_go(self) -> None:
+        """Note that no claim is held any more: nothing is left to be taken over."""
+        with suppress(OSError):
+            self._held.unlink()
+
     @property
     def is_left(self) -> bool:
         """Whether the worker before has left something to be taken."""

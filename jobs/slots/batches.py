@@ -24,11 +24,17 @@ class Batches:
         self._ripe_at: dict[str, float] = {}
         self._last = ""
 
-    def take(self) -> Claimed | None:
-        """Claim the next batch, of the handler whose turn it is of those that may have one; None if none has."""
+    def take(self, until: float = float("inf")) -> Claimed | None:
+        """Claim the next batch, of the handler whose turn it is of those that may have one; None if no claim has one.
+
+        Each handler has one claim at most, and none but the first begins after a time of our monotonic clock: a claim
+        may do nothing but have runs wait, for a pause or a rate, and then `left` has its handler still.
+        """
         now = time.monotonic()
         self.left.update(name for name, at in self._ripe_at.items() if at <= now)
-        while self.left and not stopping.is_set():
+        for number in range(len(self.left)):
+            if stopping.is_set() or (number and time.monotonic() >= until):
+                break
             self._last = name = min(self.left, key=lambda name: (name <= self._last, name))
             self.left.discard(name)
             claim = self._claimer.claim_batch(name)

@@ -66,6 +66,7 @@ class Pool(Claimer):
         self._free = list(reversed(self._slots))
         self._capacity = Capacity(registry, self._slots, self.buffer)
         self._suspects_overdue = suspects_overdue
+        self._suspect_at = time.monotonic()
         self._batches = Batches(self)
         has_batches = bool(self._batches.names) and suspects_overdue is None
         self._lane = (
@@ -110,6 +111,11 @@ class Pool(Claimer):
             is_batch = self._lane is not None and not (self._is_lane_free and not self._batches.left)
             is_free = len(self._free) == len(self._slots)
             return not (is_asked or is_batch) and is_free and not len(self.buffer)
+
+    def has_had_no_suspect_for(self, span: timedelta) -> bool:
+        """Return whether no suspect was met or under way for so long."""
+        is_free = len(self._free) == len(self._slots)
+        return is_free and time.monotonic() > self._suspect_at + span.total_seconds()
 
     @property
     def _is_batch_under_way(self) -> bool:
@@ -211,14 +217,19 @@ class Pool(Claimer):
         if (claimed := self._batches.take()) is not None:
             self._is_lane_free = False
             self._lane.give(claimed)
+        elif self._batches.left:  # the slots' turn comes before the next claim
+            self._wake.set()
 
     def _start_suspect(self, overdue: timedelta) -> None:
         """Have the slot run a suspect, if it is free and one is due."""
         with self._lock:
             self._is_asked, self._named = False, []
-        if self._free and not stopping.is_set() and (run := self._claim_suspect(overdue)) is not None:
+        if self._free and not stopping.is_set():
+            if (run := self._claim_suspect(overdue)) is None:
+                return
             self._is_more = True
             self._give(run)
+        self._suspect_at = time.monotonic()
 
     def _has_capacity(self) -> bool:
         return (self._is_asked or bool(self._named)) and (bool(self._free) or self._capacity.wants_more)

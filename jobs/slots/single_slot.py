@@ -126,7 +126,7 @@ class SingleSlot(Claimer):
         """Run a batch, and more within the budget, as many as handlers may have one; count the runs."""
         count = 0
         for _ in range(len(self._batches.left)):
-            if (count and time.monotonic() >= until) or (claimed := self._batches.take()) is None:
+            if (count and time.monotonic() >= until) or (claimed := self._batches.take(until)) is None:
                 break
             count += self.slot.work(claimed)
         return count

@@ -10,14 +10,17 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
-from hookonce.jobs.claimer import AWAY, SUSPECTS_INTERVAL
+from hookonce.jobs.claimer import SUSPECTS_INTERVAL
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.runs import due_rows
 
 CHILDREN = 2
 """Of one supervisor, whose workers have many slots; a worker of one slot runs suspects itself."""
 _LONG = timedelta(seconds=10)
+PATIENCE = timedelta(minutes=1)
+"""How long a child keeps what it has loaded, and its connections, when there is no suspect any more."""
 
 
 def overdue(number: int) -> timedelta:

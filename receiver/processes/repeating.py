@@ -16,7 +16,12 @@ _END_PATIENCE = timedelta(seconds=1)
 
 
 class Repeating(AbstractContextManager["Repeating"]):
-    """Calls `look` every so often as long as the block lasts, and `at_end` then; what these raise is logged."""
+    """Calls `look` every so often as long as the block lasts, and `at_end` then; what these raise is logged.
+
+    Errors that are `expected`, of a server that is away, are logged by their type alone.
+    """
+
+    expected: tuple[type[Exception], ...] = ()
 
     def __init__(self, name: str, interval: timedelta, what_failed: str) -> None:
         self._interval, self._what_failed = interval.total_seconds(), what_failed
@@ -50,5 +55,7 @@ class Repeating(AbstractContextManager["Repeating"]):
     def _try(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001  whatever a server raises: it is tried again
+        except self.expected as error:
             log.info("%s: %s", self._what_failed, type(error).__name__)
+        except Exception:
+            log.exception("%s", self._what_failed)

@@ -8,12 +8,15 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session, use
+from hookonce.receiver.ledger.database.connections import KEEPALIVE, LedgerUnavailable, is_stale, session, use
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from hookonce.receiver.ledger.database.session_reset import SessionReset
+
+AWAY = (psycopg.Error, SQLAlchemyError, LedgerUnavailable)
+"""Errors that an absent ledger raises."""
 
 # A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
 # machine is gone, within a minute or so. A handler may do other things for as long as any may take.

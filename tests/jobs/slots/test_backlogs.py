@@ -5,8 +5,12 @@ import time
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
+from hookonce.jobs import claimer
 from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.jobs.slots.batches import Batches
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import claims, due_cursor
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
@@ -172,3 +176,67 @@ def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, po
             until(lambda: taken, ["a", "b"])
         finally:
             may_end.set()
+
+
+@pytest.fixture
+def paused_batches(inbox):
+    """Two paused handlers of batches, for which many runs wait."""
+
+    def first(_events, _tx):
+        raise AssertionError("it is paused")
+
+    def second(_events, _tx):
+        raise AssertionError("it is paused")
+
+    for handler in (first, second):
+        inbox.on(handler, pattern="slow", batch=BatchSize(2, timedelta(0)))
+        inbox.connection.execute(
+            "INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', %s)", [handler.__name__]
+        )
+    inbox.deliver(*names(MANY), type="slow")
+    claims.park_head(inbox.connection, Plan(inbox.registry), None, MANY)
+    inbox.connection.execute("UPDATE hookonce.queue SET waits = 'batch'")
+
+
+def paused(inbox):
+    return inbox.rows("SELECT count(*) FROM hookonce.queue WHERE waits = 'handler'")[0][0]
+
+
+@pytest.mark.usefixtures("paused_batches")
+def test_look_for_a_batch_claims_once_for_each_handler_that_is_paused(inbox):
+    slot = SingleSlot(inbox.settings, inbox.registry)
+    batches = Batches(slot)
+    batches.left.update(batches.names)
+
+    assert (batches.take(), batches.left) == (None, {"first", "second"})
+    assert 0 < (of_both := paused(inbox)) <= 2 * 2
+
+    assert batches.take(until=time.monotonic()) is None
+    assert of_both < paused(inbox) <= of_both + 2
+    slot.close()
+
+
+@pytest.mark.usefixtures("paused_batches")
+def test_budget_of_a_single_slot_holds_for_paused_batches_too(inbox, monkeypatch):
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(0))
+
+    inbox.work()
+
+    assert 0 < paused(inbox) < MANY
+
+
+@pytest.mark.usefixtures("paused_batches")
+def test_pool_parks_paused_batches_at_once_and_runs_others_between(inbox, pool_of):
+    parked = []
+
+    def quick(_event, tx):
+        parked.append(tx.scalar(text("SELECT count(*) FROM hookonce.queue WHERE waits = 'handler'")))
+
+    inbox.on(quick, pattern="quick")
+    inbox.deliver("a", type="quick")
+
+    with pool_of(SLOTS) as pool:
+        pool.run_due()
+        until(lambda: paused(inbox), 2 * MANY, seconds=30)
+
+    assert parked[0] < MANY

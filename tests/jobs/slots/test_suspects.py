@@ -1,5 +1,9 @@
 """What is run alone after a process died: neither its neighbours nor a stop cost it anything."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -8,10 +12,12 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from hookonce.jobs import children
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.plan import Plan
+from hookonce.jobs.slots.pool import RESTART
 from hookonce.jobs.slots.slot_limit import Timeouts
 from hookonce.jobs.slots.suspects import CHILDREN, overdue
 from hookonce.jobs.stopping import hurrying, stopping
@@ -23,6 +29,22 @@ from tests.support.waiting import until
 SECONDS = 60
 HOUR = timedelta(hours=1)
 AT_ONCE = timedelta(0)
+CHILD = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from hookonce.jobs.children import work_on_suspects
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots import suspects
+from hookonce.receiver.config.settings import load_settings
+
+registry = Registry()
+second = timedelta(seconds=1)
+ran = lambda event, tx: print("ran", flush=True)
+registry.add(Handler("quick", "stripe", "quick", ran, attempts=1, backoff=(second, second), timeout=second))
+suspects.PATIENCE = timedelta(seconds=float(sys.argv[1]))
+work_on_suspects(load_settings(need_secrets=False), registry, 0, Path(sys.argv[2]))
+"""
 RUNNING_ALONE = """
 SELECT 1 FROM hookonce.run_states r JOIN hookonce.claims c USING (token) WHERE r.handler = '{}' AND c.is_suspect
 """
@@ -197,3 +219,65 @@ def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(inbo
 
     line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
     assert "for 1 to end before it stops: long (1);" in line
+
+
+def test_suspect_that_takes_long_is_no_time_without_suspects(inbox, suspects, child, let_go):
+    suspects(long=["a"])
+    with child() as pool:
+        pool.run_due()
+        until(lambda: inbox.rows(RUNNING_ALONE.format("long")))
+        assert not pool.has_had_no_suspect_for(AT_ONCE)
+
+        let_go.set()
+
+        until(lambda: pool.has_had_no_suspect_for(AT_ONCE))
+        assert not pool.has_had_no_suspect_for(HOUR)
+
+
+@pytest.fixture
+def process(inbox, redis_url):
+    """A function that starts a process of Python which works on the inbox; it ends with the test."""
+    environ = {"DATABASE_URL": inbox.settings.database_url, "REDIS_URL": redis_url}
+    started = []
+
+    def start(*arguments):
+        started.append(
+            subprocess.Popen(
+                [sys.executable, *map(str, arguments)],
+                env=os.environ | environ,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+        return started[0]
+
+    yield start
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+@pytest.mark.parametrize("patience", [1, 3600])
+def test_child_ends_to_be_started_again_when_no_suspect_is_left_and_when_it_is_told(
+    suspects, process, tmp_path, patience
+):
+    suspects(quick=["a"])
+    child = process("-c", CHILD, patience, tmp_path / "suspects-0")
+    assert "ran\n" in iter(child.stdout.readline, "")
+
+    if patience > SECONDS:
+        child.send_signal(signal.SIGTERM)
+
+    assert child.wait(SECONDS) == RESTART
+    last = LastClaims(tmp_path / "suspects-0")
+    assert last.ended("exit status 75") == (patience > SECONDS)  # else the next one would not wait
+
+
+def test_worker_of_many_slots_without_a_supervisor_says_that_it_runs_no_suspects(process):
+    worker = process("-m", "hookonce.receiver.cli", "worker", "--alone", "--concurrency", 2)
+
+    assert any(children.NO_SUSPECTS in line for line in iter(worker.stdout.readline, ""))
+
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(SECONDS)

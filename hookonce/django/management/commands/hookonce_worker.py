@@ -44,7 +44,11 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
         parser.add_argument(
             "--database", help="alias of the ledger's database (HOOKONCE_DATABASE, or default)"
         )
-        parser.add_argument("--alone", action="store_true", help="be one worker, unsupervised")
+        parser.add_argument(
+            "--alone",
+            action="store_true",
+            help="be one worker, unsupervised; of many slots, it runs no suspects (runs whose worker died)",
+        )
         parser.add_argument("--suspects", type=int, help=SUPPRESS)
         parser.add_argument("--place", type=Path, help=SUPPRESS)
 
