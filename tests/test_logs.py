@@ -151,8 +151,11 @@ def test_log_says_how_many_lines_it_left_out_in_its_json(limited):
 
 
 STRANGERS_REACH = ("web", "api", "dashboard", "intake", "outbound", "monitoring", "privacy")
-AUTHENTIC = {"intake/deduplication.py", "intake/pipeline.py", "intake/quarantine_buffer.py"}
-"""Modules that warn of authentic deliveries, or have a limit of their own."""
+AUTHENTIC = {
+    *("intake/deduplication.py", "intake/pipeline.py", "intake/quarantine_buffer.py"),
+    *("intake/consumers.py", "intake/sender_api/rounds.py"),
+}
+"""Modules that warn of authentic deliveries or of servers that are configured, or have a limit of their own."""
 
 
 def test_log_of_all_that_strangers_reach_is_limited():

@@ -14,6 +14,7 @@ import pytest
 from tests.sender_api.test_reconciling import GITHUB, KEYS, STRIPE, body_of, event
 from tests.support.asking import FastClock
 from tests.support.fake_senders import GitHub, Stripe
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 SPEED = 600
@@ -36,23 +37,15 @@ def kill_until(world, begin, is_over):
     """Have one process after another ask, each killed at some request, until all has come; return how many."""
     chance, killed = random.Random(1), 0  # noqa: S311  no secret
     [server] = world.servers
-    deadline = time.monotonic() + SECONDS
     while not is_over():
-        assert time.monotonic() < deadline, (
-            len(world.ids()),
-            world.rows("SELECT * FROM hookonce.listed_days"),
-            world.rows("SELECT * FROM hookonce.listings"),
-        )
         at = len(server.requests) + chance.randint(1, 40)
         process = ask(world, begin)
-        while len(server.requests) < at and not is_over():
-            assert process.poll() is None
-            assert time.monotonic() < deadline, (
-                len(world.ids()),
-                world.rows("SELECT * FROM hookonce.listed_days"),
-                world.rows("SELECT * FROM hookonce.listings"),
-            )
-            time.sleep(0.002)
+        until(
+            lambda at=at: len(server.requests) >= at or is_over(),
+            seconds=SECONDS,
+            what="the next request",
+            process=process,
+        )
         process.kill()
         process.wait()
         killed += 1
