@@ -54,7 +54,7 @@ class Forward(ForwardTable):
 
     @property
     def secrets(self) -> list[str]:
-        """What it signs with, what its address authenticates with, and the address that a reference names."""
+        """Secrets of a forward: its signing secret, credentials of its address, and an address that a reference names."""
         if self.address is None:
             return [self.secret]
         is_reference = self.to != self.address.written
