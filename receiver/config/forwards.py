@@ -54,7 +54,7 @@ class Forward(ForwardTable):
 
     @property
     def secrets(self) -> list[str]:
-        """Secrets of a forward: its signing secret, credentials of its address, and an address that a reference names."""
+        """The secret that it signs with, credentials of its address, and an address that a reference names."""
         if self.address is None:
             return [self.secret]
         is_reference = self.to != self.address.written
