@@ -3,6 +3,7 @@
 import logging
 import threading
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_sweep_looks_through_all_slices_newest_first(connection, monkeypatch):
 @pytest.mark.usefixtures("ids")
 def test_sweeps_rest_a_hundred_times_as_long_as_a_turn_took(connection, monkeypatch):
     times = iter([100.0, 100.5, 100.5])
-    monkeypatch.setattr(lost_events.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(lost_events, "time", SimpleNamespace(monotonic=lambda: next(times)))
     assert lost_events.look(connection) == 1
     monkeypatch.undo()
 

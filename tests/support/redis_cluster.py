@@ -21,6 +21,7 @@ class RedisCluster:
         self._nodes = primaries * (2 if replicas else 1)
         self._primaries = primaries
         self.ports = []
+        self._buses = {}
         self._processes = {}
 
     @property
@@ -63,13 +64,14 @@ class RedisCluster:
 
     def _start(self):
         for number in range(self._nodes):
-            port = free_port_with_bus()
+            port, bus = free_ports(2)
+            self._buses[port] = bus
             directory = self._directory / f"node-{number}"
             directory.mkdir(parents=True)
             file = directory / "valkey.conf"
             file.write_text(
                 f'port {port}\nbind 127.0.0.1\nsave ""\ndir {directory}\ncluster-enabled yes\n'
-                "cluster-node-timeout 1000\nrepl-diskless-sync-delay 0\n"
+                f"cluster-port {bus}\ncluster-node-timeout 1000\nrepl-diskless-sync-delay 0\n"
             )
             self._processes[port] = subprocess.Popen(
                 [binaries.valkey(), file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -85,7 +87,7 @@ class RedisCluster:
         for number, port in enumerate(self.ports):
             with self.client(port) as node:
                 if port != first:
-                    node.execute_command("CLUSTER MEET", "127.0.0.1", first)
+                    node.execute_command("CLUSTER MEET", "127.0.0.1", first, self._buses[first])
                 if number < self._primaries:
                     begin, end = (SLOTS * n // self._primaries for n in (number, number + 1))
                     node.execute_command("CLUSTER ADDSLOTSRANGE", begin, end - 1)
@@ -119,8 +121,3 @@ class RedisCluster:
             for process in made._processes.values():
                 process.kill()
                 process.wait()
-
-
-def free_port_with_bus():
-    """A free port, whose bus (10,000 more) is one that may be used, too."""
-    return next(port for port in iter(lambda: free_ports(1)[0], None) if port < 65535 - 10_000)
