@@ -33,12 +33,14 @@ class Server:
 
     def __init__(self, directory):
         self.directory = Path(directory)
+        self.directory.mkdir(exist_ok=True)
         (self.port,) = free_ports(1)
         self._process = None
 
     def start(self):
         self._process = subprocess.Popen(
             self.command(),
+            cwd=self.directory,  # RabbitMQ leaves dumps where it is started
             env=os.environ | self.environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
