@@ -106,8 +106,7 @@ def test_slot_that_is_being_moved_is_asked_for_where_it_goes(client, cluster):
 
         answers = [client.ask([(b"SET", key, "claimed", "NX", "GET")]) for _ in range(2)]
 
-        for node in (taker, giver):
-            node.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
+    cluster.give_slot(slot, source, target)
     assert answers == [[None], [b"claimed"]]
 
 

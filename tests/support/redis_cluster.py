@@ -59,8 +59,20 @@ class RedisCluster:
             giver.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[target])
             while keys := giver.execute_command("CLUSTER GETKEYSINSLOT", slot, 10):
                 giver.execute_command("MIGRATE", "127.0.0.1", target, "", 0, 5000, "KEYS", *keys)
-            for node in (taker, giver):
-                node.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
+        self.give_slot(slot, source, target)
+
+    def give_slot(self, slot, source, target):
+        """Have all primaries know to whom a slot went, and in which epoch: with an older one it would go back."""
+        owner = self.ids()[target]
+        others = [port for port in self.ports[: self._primaries] if port not in {source, target}]
+        for port in (target, source, *others):
+            with self.client(port) as node:
+                node.execute_command("CLUSTER SETSLOT", slot, "NODE", owner)
+        until(lambda: len({self._epoch(port) for port in self.ports}) == 1)
+
+    def _epoch(self, port):
+        with self.client(port) as node:
+            return node.execute_command("CLUSTER INFO")["cluster_current_epoch"]
 
     def _start(self):
         for number in range(self._nodes):
@@ -86,6 +98,7 @@ class RedisCluster:
         ids = self.ids()
         for number, port in enumerate(self.ports):
             with self.client(port) as node:
+                node.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
                 if port != first:
                     node.execute_command("CLUSTER MEET", "127.0.0.1", first, self._buses[first])
                 if number < self._primaries:
