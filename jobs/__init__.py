@@ -10,7 +10,6 @@
 - `mirror`: what RQ's tools show of a worker
 - `claimer`: what one process claims, and looks after
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
-- `buffer`: the runs that it has claimed and not started yet
 - `slots`: one slot in the main thread, or a thread for each of many: what makes the attempts of what was claimed
 - `drain`: what an RQ job does, and what a worker is made of
 - `attempts`: one attempt of one run: transaction, time limit, outcome

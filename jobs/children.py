@@ -15,8 +15,8 @@ from typing import NoReturn
 
 from hookonce.jobs import stopping
 from hookonce.jobs.attempts.attempt import MakeTransactions
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.failures.error_summary import whole_message_of

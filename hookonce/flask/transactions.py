@@ -15,8 +15,8 @@ from flask import Flask
 from sqlalchemy import Connection, Engine, text
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.orm_session import told_of_the_end
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.database import connections
 

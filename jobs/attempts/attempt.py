@@ -18,10 +18,9 @@ from sqlalchemy import Engine
 
 from hookonce.jobs.attempts import endings, failing
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection, CutOff
-from hookonce.jobs.attempts.calls import Calls
+from hookonce.jobs.attempts.calls import FORKED, Calls
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_event import event_of
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.long_run import LongTransactions
 from hookonce.jobs.attempts.ports import (
     Attempt,
@@ -32,7 +31,7 @@ from hookonce.jobs.attempts.ports import (
 )
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import FORKED
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.event import BodyDropped
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
@@ -144,7 +143,7 @@ class Executor:
             try:
                 attempt.events.append(event_of(self.shared, self.connection, run, attempt.handler, blocks))
             except (BodyDropped, CannotDecrypt) as error:
-                if attempt.batch is None:
+                if not attempt.is_batch:
                     raise
                 errors[run.event.id] = error
         if errors:
@@ -157,7 +156,7 @@ class Executor:
             return [None] * count
         if attempt.handler.batch is None:
             return [endings.storable(returned)]
-        if attempt.batch and isinstance(returned, list | tuple) and len(returned) != count:
+        if attempt.is_batch and isinstance(returned, list | tuple) and len(returned) != count:
             self._warn_of_list(attempt.handler, len(returned), count)
         return endings.results(returned, count)
 
@@ -186,7 +185,7 @@ class Executor:
         also = shared.failure_rows.after_success(handler.name)
         if handler.batch:
             also = counting_batch(handler.name, len(runs), also)
-        begins_next = attempt.batch is None and following() is not None
+        begins_next = not attempt.is_batch and following() is not None
         if begins_next and transaction.shares_flushes and also is None and not has_capabilities:
             attempt.ticket = self._ticket(attempt)
         done = [_DONE if each is None else AttemptResult(RunStatus.DONE, each) for each in results]
@@ -227,7 +226,7 @@ class Executor:
 
     def tell(self, attempt: Attempt) -> None:
         """Log and trace the end of an attempt, which is durable."""
-        if attempt.batch is not None:
+        if attempt.is_batch:
             self.tell_of_batch(attempt, RunStatus.DONE, len(attempt.runs), None)
             return
         run, (ending,) = attempt.run, attempt.results
@@ -255,7 +254,7 @@ class Executor:
     def _let_go(self, attempt: Attempt) -> None:
         """Let go of runs that are over: their leases are renewed no more."""
         self.shared.claims.over(attempt.runs)
-        if attempt.batch is None and (listener := self.shared.listener) is not None:
+        if not attempt.is_batch and (listener := self.shared.listener) is not None:
             listener.over(attempt.run)
 
     def end_for_lost(self, claimed: Claimed, handler: Handler, error: TimeUp) -> None:
@@ -277,7 +276,7 @@ class Executor:
             has_started = self._last is not None and self._last.has_started
             cut_off = cut_off._replace(is_own=has_started and self.connection.is_lost is True)
         is_given_back = failing.give_back(self, claimed, cut_off)
-        self.shared.claims.over([claimed] if isinstance(claimed, ClaimedRun) else claimed.runs)
+        self.shared.claims.over(claimed)
         return is_given_back
 
     def call_back(self, failure: FailedAttempt) -> None:

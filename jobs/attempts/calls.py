@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from hookonce.jobs.attempts import driver_connection, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.time_limit import TimeLimit
-from hookonce.jobs.attempts.transaction_guard import FORKED
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 
@@ -25,6 +24,8 @@ MakeEventLoop = Callable[[TimeLimit], "EventLoop"]
 """Makes the event loop that `async def` handlers run on, within a time limit."""
 Call = Callable[[Any, Any], object]
 """Calls a handler with what it is given, and with what it writes on."""
+FORKED = 70
+"""The exit status of a child that a handler forked and let return: it must not touch what it shares with its parent."""
 
 
 def handler_event_loop(alarm: TimeLimit) -> "EventLoop":

@@ -32,7 +32,6 @@ from hookonce.jobs.attempts.attempt_connection import (
 from hookonce.jobs.attempts.calls import MakeEventLoop, handler_event_loop
 from hookonce.jobs.attempts.driver_cursors import given
 from hookonce.jobs.attempts.endings import names_of
-from hookonce.jobs.attempts.handler_transaction import set_isolation
 from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
@@ -41,6 +40,7 @@ from hookonce.jobs.attempts.transaction_guard import (
     StatementGuard,
     Texts,
     require_at_rest,
+    set_isolation,
 )
 from hookonce.jobs.failures.error_summary import whereabouts
 from hookonce.jobs.handlers import GiveUp

@@ -27,8 +27,6 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.steps import LedgerAway
 from hookonce.receiver.ledger.runs import batches, ends, failed_attempts, leases, takeover
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended, LeaseLost
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss
 from hookonce.receiver.ledger.states import RunStatus
@@ -94,8 +92,8 @@ def end_failed(host: Host, attempt: Attempt, error: BaseException, kept: str | N
     """
     reach("failure.rolled_back")
     try:
-        if attempt.batch is not None:
-            _fail_batch(host, attempt, attempt.batch, error)
+        if attempt.is_batch:
+            _fail_batch(host, attempt, error)
         else:
             _fail_run(host, attempt, error, kept)
     except psycopg.errors.LockNotAvailable:
@@ -219,15 +217,15 @@ class _Outcome(NamedTuple):
     error: str | None = None
 
 
-def _fail_batch(host: Host, attempt: Attempt, batch: ClaimedBatch, error: BaseException) -> None:
+def _fail_batch(host: Host, attempt: Attempt, error: BaseException) -> None:
     """Take a batch apart, unless its error decides what becomes of which event. Raises `LeaseLost`."""
     sealing = host.shared.sealing
     host.connection.reset()
     host.discard()  # what a rollback leaves in the session
-    outcome = _outcome(host.shared, attempt, batch, error)
+    outcome = _outcome(host.shared, attempt, error)
     is_ours = batches.take_apart(
         host.connection.idle_ledger,
-        batch,
+        attempt.runs,
         outcome.parts,
         verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
         delay=outcome.delay,
@@ -251,37 +249,37 @@ def _fail_batch(host: Host, attempt: Attempt, batch: ClaimedBatch, error: BaseEx
             host.tell_failure(failure_of(run, of_run, is_dead=ending.status == RunStatus.DEAD))
 
 
-def _outcome(shared: Shared, attempt: Attempt, batch: ClaimedBatch, error: BaseException) -> _Outcome:
+def _outcome(shared: Shared, attempt: Attempt, error: BaseException) -> _Outcome:
     """Return what becomes of a batch by the error of its handler: of some of its events, or of all alike."""
-    sealing, handler = shared.sealing, attempt.handler
+    sealing, handler, events = shared.sealing, attempt.handler, batches.events(attempt.runs)
     errors: dict[int, GiveUp | RetryLater | BodyDropped | CannotDecrypt] = {}
     if isinstance(error, Unreadable):
         errors |= error.errors
     elif isinstance(error, GiveUp | RetryLater):
-        errors = dict.fromkeys(_named(error, batch), error)
+        errors = dict.fromkeys(_named(error, events), error)
     if errors:
         verdicts: dict[int, tuple[AttemptResult, BaseException]] = {}
         for run in attempt.runs:
             if (of_run := errors.get(run.event.id)) is not None:
                 ending = endings.verdict(run, handler, of_run, sealing.said)
                 verdicts[run.event.id] = sealing.traceback(run, ending, of_run), of_run
-        rest = [event for event in batch.events if event not in verdicts]
+        rest = [event for event in events if event not in verdicts]
         return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
     if isinstance(error, Postponed) and getattr(error, "event", None) is None:
         ending = endings.verdict(attempt.run, handler, error, sealing.said)
         if not ending.counted:
             return _Outcome(delay=ending.delay)
-    return _Outcome(parts=batches.halves(batch.events), error=endings.text(sealing.said(error)))
+    return _Outcome(parts=batches.halves(events), error=endings.text(sealing.said(error)))
 
 
-def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:
+def _named(error: GiveUp | RetryLater, events: Sequence[int]) -> list[int]:
     """Return the events of a batch that an error is about; none where it is about another, too."""
     about = [error.event] if isinstance(error.event, ReceivedEvent) else list(error.event or ())
     try:
         ids = {event.id for event in about}
     except AttributeError:  # it named something else
         return []
-    return sorted(ids) if ids <= set(batch.events) else []
+    return sorted(ids) if ids <= set(events) else []
 
 
 def give_back(host: Host, claimed: Claimed, cut_off: ConnectionLoss | None) -> bool:
@@ -291,17 +289,17 @@ def give_back(host: Host, claimed: Claimed, cut_off: ConnectionLoss | None) -> b
     """
     ledger = host.connection.idle_ledger
     try:
-        if isinstance(claimed, ClaimedRun):
-            return takeover.settle(ledger, claimed, cut_off) == RunStatus.WAITING
-        parts = [] if cut_off is None else batches.halves(claimed.events)
+        if len(claimed) == 1:
+            return takeover.settle(ledger, claimed[0], cut_off) == RunStatus.WAITING
+        parts = [] if cut_off is None else batches.halves(batches.events(claimed))
         error = None if cut_off is None else CUT_OFF
         batches.take_apart(ledger, claimed, parts, error=error)
     except psycopg.errors.LockNotAvailable:
-        _leave(host, [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs)
+        _leave(host, claimed)
     return False
 
 
-def _leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
+def _leave(host: Host, runs: Claimed) -> None:
     """Leave runs in their claim that another transaction of the attempt keeps: a takeover will find it ended."""
     host.connection.reset()
     host.shared.claims.leave(runs)

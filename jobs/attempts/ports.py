@@ -6,7 +6,7 @@ transaction, Django's, or none that stays open.
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -17,12 +17,13 @@ from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.entities import Entities
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
+from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.monitoring.log_capture import Lines
 
-Claimed = ClaimedRun | ClaimedBatch
+Claimed = Sequence[ClaimedRun]
+"""A run, or the runs of a batch, under one claim."""
 Blocks = Callable[[], AbstractContextManager[Connection]]
 """Opens a short transaction of a handler that has none."""
 
@@ -32,10 +33,10 @@ class Attempt:
 
     def __init__(self, claimed: Claimed, handler: Handler) -> None:
         self.handler = handler
-        self.batch = claimed if isinstance(claimed, ClaimedBatch) else None
-        """The batch; None of a run, also of one that a handler of batches takes alone."""
-        self.runs: Sequence[ClaimedRun] = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
-        self.run = self.runs[0]
+        self.is_batch = len(claimed) > 1
+        """Whether these are several: one that a handler of batches takes alone is a run like any."""
+        self.runs = claimed
+        self.run = claimed[0]
         """The run; of a batch the first."""
         self.has_started = False
         """Whether its handler was called, or is about to be."""
@@ -105,3 +106,20 @@ class ShortTransactions(Transactions, Protocol):
 
     def entities(self, given: Any) -> Entities:  # noqa: ANN401  what handlers are given
         """Return the entities as they are in the transaction that a handler is given."""
+
+
+class Listener:
+    """Hears nothing."""
+
+    def attempting(self, _runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:
+        """Hear that an attempt, of a run or of a batch, is under way, as long as the block lasts."""
+        return nullcontext()
+
+    def ended(self, run: ClaimedRun, ending: AttemptResult) -> None:
+        """Hear how an attempt of a run ended; that is durable by now, and the block may be over."""
+
+    def over(self, run: ClaimedRun) -> None:
+        """Hear that nothing more comes of an attempt of a run, however it ended."""
+
+    def ended_batch(self, status: RunStatus, *, has_failed: bool) -> None:
+        """Hear, in the block, what became of runs of the batch."""

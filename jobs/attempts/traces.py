@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, StatusCode
 
-from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.ports import Listener
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun, RunKey
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus

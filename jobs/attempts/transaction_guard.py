@@ -1,4 +1,4 @@
-"""Keeps a handler from committing its connection, or leaving a child on it; a rollback is a failed attempt.
+"""The transaction that a handler writes in through SQLAlchemy, kept from its commits, and from children left on it.
 
 A rollback is let through: an ORM session does one whenever a flush fails. It costs the attempt and nothing else, so
 nothing more may be done then: it would go to a transaction that nobody gave out. `RolledBack` is raised, and written
@@ -6,24 +6,29 @@ down as any failure is (`receiver.ledger.runs.failed_attempts`). A handler that 
 by that, whatever it makes of the error: the next attempt would try the same.
 
 The transaction is begun on the driver's connection before the handler is called: psycopg's `transaction()` makes a
-savepoint of it then, and would commit otherwise.
+savepoint of it then, and would commit otherwise. The run's end is written and committed in one round trip, which begins
+the next run's transaction where one follows at once.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 from psycopg import Connection as PsycopgConnection
 from psycopg import Cursor
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.driver_connection import DriverConnection, PooledConnection
-from hookonce.jobs.attempts.driver_cursors import GivenCursor, GivenServerCursor
-from hookonce.jobs.handlers import GiveUp
-from hookonce.receiver.ledger.database import engines, schema
-from hookonce.receiver.ledger.database.transaction_control import Effect, effect_of
+from hookonce.jobs.attempts.driver_cursors import Effect, GivenCursor, GivenServerCursor, effect_of
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.handlers import ISOLATION_LEVELS, GiveUp
+from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.entities import Entities
 
 WAS_ROLLED_BACK = "the transaction was rolled back inside the handler"
 ROLLED_BACK = (
@@ -56,8 +61,6 @@ OF_ATTEMPT = Texts()
 OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLOCK_ISOLATION)
 """The same for a block of `event.tx()`."""
 
-FORKED = 70
-"""The exit status of a child that a handler forked and let return: it must not touch what it shares with its parent."""
 _HOOKED = ("commit", "rollback", "wait", "guard")
 """Names that an attempt puts on the driver's connection, over its own."""
 
@@ -199,7 +202,7 @@ class TransactionGuard(StatementGuard):
             owner.is_session_changed |= self.is_session_used_up or bool(is_left_open) or has_options
             owner.is_transaction_changed |= self.is_transaction_changed or connection.in_nested_transaction()
             owner.is_session_ours, owner.may_have_prepared = self.is_session_ours, self.may_have_prepared
-        owner.adopt(engines.withdraw(connection, self._engine))
+        owner.adopt(withdraw(connection, self._engine))
         if isinstance(error, Exception):
             self.require_no_commit()
 
@@ -246,6 +249,28 @@ class TransactionGuard(StatementGuard):
         self.driver.__dict__["wait"] = self.refuse
 
 
+def withdraw(connection: Connection, engine: Engine) -> Connection:
+    """Return another object for a connection of `engine` and its transaction; the one that others keep is closed.
+
+    A holder of it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
+    by now. Listeners to the engine listen to it, and none that a handler has added. SQLAlchemy knows no such thing, so
+    its private names stand here; what notices their change is `tests/jobs/attempts/test_kept_connections.py`, and
+    `test_left_in_drivers.py` beside it.
+    """
+    kept = connection.__dict__
+    fresh = Connection.__new__(Connection)
+    fresh.__dict__.update(kept, engine=engine, _nested_transaction=None)
+    if fresh.__dict__.pop("_has_events", False):
+        del fresh.__dict__["dispatch"]
+        fresh.dispatch = fresh.dispatch._join(fresh.engine.dispatch)  # noqa: SLF001  as its constructor does
+    if (transaction := connection.get_transaction()) is not None:
+        transaction.connection = fresh
+    kept.update(
+        _dbapi_connection=None, _transaction=None, _nested_transaction=None, _Connection__can_reconnect=False
+    )
+    return fresh
+
+
 class _GivenConnection(Connection):
     """A connection while a handler has it."""
 
@@ -258,3 +283,56 @@ class _GivenConnection(Connection):
 
 def _nothing() -> None:
     """Roll back again."""
+
+
+_ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
+
+
+def set_isolation(level: str) -> bytes:
+    """Return the statement that gives a transaction its level, one of `ISOLATION_LEVELS`."""
+    return _ISOLATION[level]
+
+
+class HandlerTransactions:
+    """The transactions of one executor, one after the other; itself the one that is open."""
+
+    rolled_back = ROLLED_BACK
+    shares_flushes = True
+    event_loop = staticmethod(handler_event_loop)
+    blocks: Blocks | None = None
+
+    def __init__(self, connection: AttemptConnection) -> None:
+        self.connection = connection
+        self.end = connection.end
+        self.require_open: Callable[[], None]
+        self._guard: TransactionGuard
+
+    def begin(self, attempt: Attempt) -> None:
+        """Begin the transaction, if the end of the one before has not."""
+        connection, isolation = self.connection, attempt.handler.isolation
+        connection.begin_attempt(goes_on=not isolation)
+        if isolation:
+            connection.ledger.execute(set_isolation(isolation))
+            connection.is_transaction_changed = True
+
+    def open(self, attempt: Attempt, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
+        """Guard the transaction that was begun."""
+        self._guard = TransactionGuard(self.connection)
+        self.require_open = self._guard.require_open
+        return nullcontext(self)
+
+    def entities(self, given: Any) -> Entities:  # noqa: ANN401, ARG002  the port's
+        """Return the entities, past the guard."""
+        return Entities(self._guard.cursor())
+
+    def lent(self) -> AbstractContextManager[object]:
+        """Give the guarded connection out."""
+        return self._guard
+
+    @property
+    def backend(self) -> int | None:
+        """The backend of the connection."""
+        return self.connection.backend
+
+    def discard(self) -> None:
+        """There is no other connection."""

@@ -8,7 +8,6 @@ import time
 from hookonce.jobs.attempts.ports import Claimed
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import batches
 
 _SHORTEST_WAIT = 0.005  # seconds
 
@@ -44,7 +43,7 @@ class Batches:
             if claim.met:
                 self.left.add(name)
             if claim.runs:
-                return batches.attempted(claim.runs)
+                return claim.runs
         return None
 
     def longest_wait(self, longest: float) -> float:

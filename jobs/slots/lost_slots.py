@@ -18,7 +18,6 @@ from hookonce.jobs.attempts.ports import Attempt, Claimed
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
 
@@ -165,5 +164,5 @@ class FailureCalls:
 
 def _give_back(claimed: Claimed, executor: Executor) -> None:
     """Give up, on another connection, what a slot is at."""
-    if executor.give_back(claimed) and isinstance(claimed, ClaimedRun):
-        log.warning("given back, not counted: event %d (handler %s)", claimed.event.id, claimed.handler)
+    if executor.give_back(claimed):
+        log.warning("given back, not counted: event %d (handler %s)", claimed[0].event.id, claimed[0].handler)

@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.ports import Claimed
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
@@ -155,7 +155,7 @@ class Pool(Claimer):
     def _is_settled(self, slot: Slot) -> bool:
         """Settle what was cut off in a slot; return False where the ledger is away."""
         if self._is_ending and slot.claimed is not None:  # its lease's end does it
-            self._held.drop([slot.claimed.token])
+            self._held.drop([slot.claimed[0].token])
             slot.claimed = None
         try:
             slot.settle()
@@ -257,7 +257,7 @@ class Pool(Claimer):
     def _give(self, run: ClaimedRun) -> None:
         with self._lock:
             slot = self._free.pop()
-        slot.give(run)
+        slot.give([run])
 
     def _give_back_late(self) -> None:
         """Give back what is leased and can't be started any more."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from hookonce.jobs.attempts.attempt import MakeTransactions
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.ports import Attempt
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Reporter
@@ -67,7 +67,7 @@ class SingleSlot(Claimer):
         while not stopping.is_set() and time.monotonic() < until and attempts < at_most:
             if (run := self._claim_suspect()) is None:
                 break
-            attempts += self.slot.work(run)
+            attempts += self.slot.work([run])
         return attempts
 
     def reporting(self) -> AbstractContextManager[object]:
@@ -118,7 +118,7 @@ class SingleSlot(Claimer):
         """Run what a claim has leased, its first run in any case; count the runs."""
         count = 0
         if claim.runs and (first := self.buffer.take_first()) is not None:
-            count = self.slot.work(first)
+            count = self.slot.work([first])
         self._release(self.buffer.take_late())
         return count
 

@@ -14,9 +14,8 @@ from typing import Protocol
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.ports import Attempt, Claimed
-from hookonce.jobs.buffer import Buffer
+from hookonce.jobs.attempts.shared import Buffer
 from hookonce.jobs.handlers import Registry
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss, WorkerEnd
 
@@ -63,10 +62,10 @@ class Slot:
             with self.executor.alarm:
                 while True:
                     self._attempt(claimed)
-                    count += len(claimed.runs) if isinstance(claimed, ClaimedBatch) else 1
+                    count += len(claimed)
                     if (following := self.following or self._take_next()) is None:
                         return count
-                    claimed = following
+                    claimed = [following]
         finally:
             self.under_way = None
             if self.following is not None and self._supplier is not None:
@@ -82,9 +81,9 @@ class Slot:
 
     def begin(self, claimed: Claimed) -> Attempt:
         """Note what is to be begun, so that nobody takes the slot for a free one."""
-        handler = self._registry.named(claimed.handler)
+        handler = self._registry.named(claimed[0].handler)
         if handler is None:  # cannot be: the claim asked the same registry
-            raise LookupError(f"handler '{claimed.handler}' vanished from the registry")
+            raise LookupError(f"handler '{claimed[0].handler}' vanished from the registry")
         self.under_way = attempt = Attempt(claimed, handler)
         self.claimed, self.following = claimed, None
         return attempt
@@ -94,7 +93,7 @@ class Slot:
         handler = attempt.handler
         self.executor.attempt(attempt, self._take_next)
         self.worked += (took := time.monotonic() - attempt.began)
-        if attempt.batch is None:
+        if not attempt.is_batch:
             self._registry.note(handler.name, timedelta(seconds=took))
         self.claimed = None
         self.has_freed_limit |= handler.limit is not None and handler.limit.concurrency is not None

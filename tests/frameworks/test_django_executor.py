@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from hookonce import GiveUp, RetryLater
 from hookonce.jobs import claimer
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
-from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.ports import Listener
 from hookonce.jobs.event import STEPS
 from hookonce.jobs.report import Reporter
 from hookonce.jobs.slots.single_slot import SingleSlot

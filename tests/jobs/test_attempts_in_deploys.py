@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.handlers import Registry, RetryLater
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot

@@ -62,7 +62,7 @@ def leaves_what_it_takes_due():
 
 
 def buries_a_whole_batch():
-    def outcome(_shared, attempt, _batch, error):
+    def outcome(_shared, attempt, error):
         dead = AttemptResult("dead", error=str(error))
         return failing._Outcome(verdicts={run.event.id: (dead, error) for run in attempt.runs})  # noqa: SLF001
 
@@ -99,12 +99,12 @@ def dies(inbox):
         suspect = claim_suspect(inbox.connection, inbox.registry)
         runs = [*met.runs, suspect] if suspect else list(met.runs)
         while (found := claim_batch(inbox.connection, inbox.registry)) != NOTHING:
-            if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
+            if found.batch and POISON not in {run.event.event_id for run in found.batch}:
                 executor.attempt(Attempt(found.batch, taker))
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
-                executor.attempt(Attempt(run, taker))
+                executor.attempt(Attempt([run], taker))
         lapse(inbox.connection)
     return promises(inbox)
 
@@ -141,7 +141,7 @@ def is_shared(inbox):
     inbox.on(handler, batch=BatchSize(4))
     inbox.deliver(*NAMES)
     found = [claim_batch(inbox.connection, inbox.registry).batch for _ in range(3)]
-    events = [run.event.id for batch in found if batch for run in batch.runs]
+    events = [run.event.id for batch in found if batch for run in batch]
     return {"taken twice"} if len(events) != len(set(events)) else set()
 
 

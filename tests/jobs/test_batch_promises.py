@@ -98,7 +98,7 @@ def takes_no_more_than_the_memory_is_for(inbox):
     on_batches(inbox, Batches().handler, most=100)
     inbox.deliver(*names(12), body=b"x" * 100_000)
     found = claim_batch(inbox.connection, inbox.registry)
-    assert len(found.batch.runs) == 5
+    assert len(found.batch) == 5
 
 
 def hides_nothing_that_is_behind_it(inbox):
@@ -162,18 +162,18 @@ def leaves_the_breaker_as_it_is():
 
 
 def believes_whatever_is_named():
-    def named(error, batch):
+    def named(error, events):
         about = error.event if isinstance(error.event, list) else [error.event]
-        return sorted({event.id for event in about} & set(batch.events))
+        return sorted({event.id for event in about} & set(events))
 
     replace(failing, "_named", named)
 
 
 def waits_for_whoever_is_named():
-    def outcome(shared, attempt, batch, error):
+    def outcome(shared, attempt, error):
         if isinstance(error, RetryLater):
             error.event = None
-        return right(shared, attempt, batch, error)
+        return right(shared, attempt, error)
 
     right = replace(failing, "_outcome", outcome)
 

@@ -154,7 +154,7 @@ def test_lost_batch_comes_back_in_halves_and_charges_nobody(inbox):
     lapse(inbox.connection)
     inbox.work()
 
-    assert len(lost.runs) == 9
+    assert len(lost) == 9
     assert taken.sizes == [4, 5]
     assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1)}
     assert inbox.rows("SELECT halvings FROM hookonce.batch_counts") == [(1,)]
@@ -166,7 +166,7 @@ def test_worker_that_dies_each_time_leaves_the_poisonous_one_alone_at_last(inbox
     sizes = []
 
     while (found := claimed(inbox)).alone is None:
-        sizes.append(len(found.batch.runs))
+        sizes.append(len(found.batch))
         lapse(inbox.connection)
 
     assert sizes == [512, 256, 128, 64, 32, 16, 8, 4, 2]
@@ -242,7 +242,7 @@ def test_part_is_claimed_whole_whose_events_wait_for_other_handlers_too(inbox):
     lapse(inbox.connection)
     takeover.take_over(inbox.connection)
 
-    assert len(claim_batch(inbox.connection, inbox.registry).batch.runs) == 4
+    assert len(claim_batch(inbox.connection, inbox.registry).batch) == 4
 
 
 def test_batch_and_a_paused_handler_take_the_same_events(inbox):
@@ -375,7 +375,7 @@ def test_two_workers_never_take_the_same_event(inbox, other):
 
     batches_ = [claimed(inbox).batch, claimed(inbox, other).batch, claimed(inbox).batch]
 
-    events = [run.event.id for batch in batches_ for run in batch.runs]
+    events = [run.event.id for batch in batches_ for run in batch]
     assert len(events) == len(set(events)) == 30
 
 

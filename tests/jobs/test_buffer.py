@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookonce.jobs.buffer import Buffer
+from hookonce.jobs.attempts.shared import Buffer
 
 LATER = 60
 

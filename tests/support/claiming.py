@@ -1,11 +1,11 @@
 """Claims and ends as a worker makes them, one by one and in the test's process."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from hookonce.jobs.plan import Plan
-from hookonce.receiver.ledger.runs import batches, claims, due_rows, ends, failed_attempts, leases
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, leases
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.due_rows import Waiting
 from hookonce.receiver.ledger.runs.ends import Ended
@@ -73,7 +73,7 @@ class NoRoom:
 class ClaimedForBatch(NamedTuple):
     """What a claim has leased for a handler of batches: a batch, or a run alone."""
 
-    batch: ClaimedBatch | None = None
+    batch: Sequence[ClaimedRun] | None = None
     alone: ClaimedRun | None = None
     unripe: timedelta | None = None
     is_full: bool = False
@@ -91,7 +91,7 @@ def claim_batch(connection, handlers, name="handler"):
     wanted = Waiting(Waits.BATCH, [name], size.most, size.wait)
     found = claims.claim(connection, Plan(handlers), wanted=wanted, at_once=size.most)
     if len(found.runs) > 1:
-        return ClaimedForBatch(batches.attempted(found.runs), is_full=found.is_more)
+        return ClaimedForBatch(found.runs, is_full=found.is_more)
     return ClaimedForBatch(alone=found.runs[0] if found.runs else None, unripe=found.unripe)
 
 

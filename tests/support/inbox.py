@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs import stopping
-from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
+from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import load_settings

@@ -10,7 +10,6 @@
 - `pinned`: settings of a session that statements rely on, whatever a role or a database carries
 - `flushing`: makes durable what was committed without waiting for the disk
 - `plans`: transactions on the queue, and how its statements are planned
-- `transaction_control`: what a statement does to its transaction and session, by its first words
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the schema of a ledger, in SQL
 - `public_tables`: the part of it that users may SELECT from

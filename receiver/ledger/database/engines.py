@@ -60,28 +60,6 @@ def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:
         raise DisconnectionError("the server has ended this connection")
 
 
-def withdraw(connection: Connection, engine: Engine) -> Connection:
-    """Return another object for a connection of `engine` and its transaction; the one that others keep is closed.
-
-    A holder of it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
-    by now. Listeners to the engine listen to it, and none that a handler has added. SQLAlchemy knows no such thing, so
-    its private names stand here; what notices their change is `tests/jobs/attempts/test_kept_connections.py`, and
-    `test_left_in_drivers.py` beside it.
-    """
-    kept = connection.__dict__
-    fresh = Connection.__new__(Connection)
-    fresh.__dict__.update(kept, engine=engine, _nested_transaction=None)
-    if fresh.__dict__.pop("_has_events", False):
-        del fresh.__dict__["dispatch"]
-        fresh.dispatch = fresh.dispatch._join(fresh.engine.dispatch)  # noqa: SLF001  as its constructor does
-    if (transaction := connection.get_transaction()) is not None:
-        transaction.connection = fresh
-    kept.update(
-        _dbapi_connection=None, _transaction=None, _nested_transaction=None, _Connection__can_reconnect=False
-    )
-    return fresh
-
-
 def raw(connection: Connection) -> psycopg.Connection[Any]:
     """Return the psycopg connection under a SQLAlchemy one."""
     # The property of the class itself: a handler's connection counts it as given out when it is asked.

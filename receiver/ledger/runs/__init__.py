@@ -10,7 +10,6 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `leases`: keeps what is claimed, and lets go of it
 - `ends`: ends attempts that succeed, in the handler's transaction
 - `failed_attempts`: ends those that failed, apart from it: the run waits, or is dead
-- `marks`: what a transaction leaves behind that its handler has committed by itself
 - `takeover`: what workers have lost: suspects, and what may be taken by others
 - `batches`: runs that one handler takes together, ended as one, and their parts when that failed
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that

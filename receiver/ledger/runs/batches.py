@@ -9,9 +9,8 @@ back to all others.
 Lock order: a row of `claims`, then rows of the queue.
 """
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
@@ -24,23 +23,9 @@ from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import counters
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedBatch:
-    """Runs under one claim, in the order of their events."""
-
-    handler: str
-    token: uuid.UUID
-    runs: Sequence[ClaimedRun]
-
-    @property
-    def events(self) -> list[int]:
-        """The events, in the order of their ids."""
-        return sorted(run.event.id for run in self.runs)
-
-
-def attempted(runs: Sequence[ClaimedRun]) -> ClaimedRun | ClaimedBatch:
-    """Return what is attempted of the runs of a claim for a batch: a single one is a run like any."""
-    return runs[0] if len(runs) == 1 else ClaimedBatch(runs[0].handler, runs[0].token, runs)
+def events(runs: Sequence[ClaimedRun]) -> list[int]:
+    """Return the events of a batch, in the order of their ids."""
+    return sorted(run.event.id for run in runs)
 
 
 def halves(events: Sequence[int]) -> list[Sequence[int]]:
@@ -59,7 +44,7 @@ _TAKE_BACK = "DELETE FROM hookonce.claims WHERE token = %s RETURNING token"
 
 def take_apart(  # noqa: PLR0913  by keyword
     connection: psycopg.Connection,
-    batch: ClaimedBatch,
+    runs: Sequence[ClaimedRun],
     parts: Sequence[Sequence[int]],
     *,
     verdicts: Mapping[int, AttemptResult] | None = None,
@@ -76,14 +61,12 @@ def take_apart(  # noqa: PLR0913  by keyword
     known, waits = verdicts or {}, words(parts)
     rest = AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
     with connection.transaction():
-        if connection.execute(_TAKE_BACK, [batch.token]).fetchone() is None:
+        if connection.execute(_TAKE_BACK, [runs[0].token]).fetchone() is None:
             return False
-        ended = [
-            known.get(run.event.id) or replace(rest, waits=waits.get(run.event.id)) for run in batch.runs
-        ]
-        if not failed_attempts.fail(connection, batch.runs, logged(ended)):
+        ended = [known.get(run.event.id) or replace(rest, waits=waits.get(run.event.id)) for run in runs]
+        if not failed_attempts.fail(connection, runs, logged(ended)):
             return False  # they have ended, and what failed came after that
         if len(parts) > 1:
-            counters.count_halving(connection, batch.handler, error)
+            counters.count_halving(connection, runs[0].handler, error)
         reach("batch.apart")
         return True

@@ -6,7 +6,7 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.attempts import failure_callbacks
+from hookonce.jobs.attempts import failure_callbacks, transaction_guard
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
@@ -234,7 +234,7 @@ def test_withdrawn_connection_is_closed_and_what_takes_its_place_goes_on(inbox):
     transaction = kept.begin()
     kept.begin_nested()
 
-    fresh = engines.withdraw(kept, engine)
+    fresh = transaction_guard.withdraw(kept, engine)
 
     assert kept.closed
     assert not kept.in_transaction()

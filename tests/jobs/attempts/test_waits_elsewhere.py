@@ -16,7 +16,7 @@ def fulfil(event, connection):
         cursor.execute("INSERT INTO effects VALUES (%s)", [f"{event.event_id} {found and found['n']}"])
 
 
-def writes_first(event, connection):
+def writes_before_it_waits(event, connection):
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO effects VALUES ('before')")
     event.wait("ci", event.data["sha"], timeout=DAYS)
@@ -39,7 +39,7 @@ def test_event_is_waited_for_in_django(inbox, is_first):
 @pytest.mark.usefixtures("entry")
 def test_write_before_a_wait_is_told_in_django_and_a_wait_alone_is_not(inbox, caplog):
     inbox.transactions = DjangoTransactions
-    on(inbox, writes_first)
+    on(inbox, writes_before_it_waits)
     on(inbox, fulfil, pattern="other")
     deliver(inbox, "x", "other")
     deliver(inbox, "o", "order")
@@ -47,7 +47,7 @@ def test_write_before_a_wait_is_told_in_django_and_a_wait_alone_is_not(inbox, ca
     inbox.work()
 
     told = [each.args[0] for each in caplog.records if "writes before" in each.getMessage()]
-    assert told == ["writes_first"]
+    assert told == ["writes_before_it_waits"]
 
 
 @pytest.mark.usefixtures("entry")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.jobs.buffer import Buffer
+from hookonce.jobs.attempts.shared import Buffer
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots import capacity as capacities
 from hookonce.jobs.slots.capacity import QUICK as QUICK_LANE
@@ -61,7 +61,7 @@ def capacity(registry, slots, buffer):
 
 
 def work_at(slot, handler):
-    slot.under_way = Attempt(run_of(handler), None)
+    slot.under_way = Attempt([run_of(handler)], None)
 
 
 def test_slot_that_is_left_is_kept_for_quick_ones(capacity, slots):

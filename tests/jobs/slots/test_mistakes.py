@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.attempts import heartbeat
+from hookonce.jobs.attempts import shared
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.slots import lost_slots
@@ -171,7 +171,7 @@ def comes(look, seconds):
 
 
 def renews_nothing(patch):
-    patch.setattr(heartbeat.Heartbeat, "beat", lambda *_: None)
+    patch.setattr(shared.Heartbeat, "beat", lambda *_: None)
 
 
 def renews_what_is_another_s(patch):

@@ -3,16 +3,15 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs import buffer, claimer, plan
+from hookonce.jobs import claimer, plan
 from hookonce.jobs.attempts import attempt as attempts
-from hookonce.jobs.attempts import endings, heartbeat, transaction_guard
+from hookonce.jobs.attempts import endings, shared, transaction_guard
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.driver_cursors import GivenCursor
+from hookonce.jobs.attempts.driver_cursors import Effect, GivenCursor
 from hookonce.jobs.attempts.transaction_guard import StatementGuard, TransactionGuard
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines, functions
-from hookonce.receiver.ledger.database.transaction_control import Effect
 from hookonce.receiver.ledger.runs import claims, due_rows, ends, failed_attempts, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import replace, reword
@@ -85,7 +84,7 @@ def fails_without_the_token():
 
 
 def never_renews():
-    replace(heartbeat.Heartbeat, "beat", lambda _: None)
+    replace(shared.Heartbeat, "beat", lambda _: None)
 
 
 def leases_by_its_own_clock():
@@ -106,7 +105,7 @@ def starts_the_last_of_a_claim_first():
     def put(self, runs, until):
         return right(self, runs[::-1], until)
 
-    right = replace(buffer.Buffer, "put", put)
+    right = replace(shared.Buffer, "put", put)
 
 
 def charges_nobody_who_was_alone():

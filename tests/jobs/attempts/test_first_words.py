@@ -10,10 +10,9 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.attempts.driver_cursors import given
+from hookonce.jobs.attempts.driver_cursors import Effect, effect_of, given
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.dev.embedded import Postgres
-from hookonce.receiver.ledger.database.transaction_control import Effect, effect_of
 from tests.jobs.attempts.test_left_in_sessions import needs_a_pooler
 from tests.support.pooler import pooling
 
