@@ -1,11 +1,12 @@
-"""Writes senders' catalogues from packages that were unpacked, and from what pages list.
+"""Writes senders' catalogues from packages that were unpacked.
 
     npm install --ignore-scripts typescript @octokit/webhooks-examples stripe …    in FOLDER
     go mod download github.com/xanzy/go-gitlab@latest …; pip download squareup …    into FOLDER/go and FOLDER/py
     python -m tests.support.catalogues.make FOLDER [SENDER...]
 
 Nothing is fetched here. Package, version and licence are read from what the package says of itself and kept with the
-shapes. `typed` has the packages that declare events in TypeScript, `documented` what has no package.
+shapes. `typed` has the packages that declare events in TypeScript. A catalogue whose source is `documented`, a page of
+the vendor's, is kept by hand.
 """
 
 import json
@@ -19,7 +20,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.support.catalogues.documented import DOCUMENTED
 from tests.support.catalogues.shapes import Catalogue, of, write
 from tests.support.catalogues.typed import TYPED
 
@@ -216,29 +216,14 @@ def typed(sender: str, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
     return source_of(package), {kind: shape for kind, shape in kinds.items() if kind.partition("#")[0]}
 
 
-def documented(sender: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the page that lists a sender's kinds, and the envelope with each of them."""
-    said = DOCUMENTED[sender]
-
-    def named(shape: Any, kind: str) -> Any:
-        if isinstance(shape, dict):
-            return {key: named(each, kind) for key, each in shape.items()}
-        if isinstance(shape, list):
-            return [named(each, kind) for each in shape]
-        head, _, last = kind.rpartition(".")
-        return shape.replace("{kind}", kind).replace("{object}", head).replace("{last}", last)
-
-    return {"documented": said.page}, {kind: named(said.body, kind) for kind in said.kinds}
-
-
 def main(folder: str, *senders: str) -> None:
     """Write the catalogues of `senders`, or of all, from the packages in `folder`."""
-    for sender in senders or sorted({*EXAMPLES, *TYPED, *DOCUMENTED}):
+    for sender in senders or sorted({*EXAMPLES, *TYPED}):
         if sender in EXAMPLES:
             place, make = EXAMPLES[sender]
             source, kinds = source_of(Path(folder) / place), make(Path(folder) / place)
         else:
-            source, kinds = typed(sender, Path(folder)) if sender in TYPED else documented(sender)
+            source, kinds = typed(sender, Path(folder))
         path = write(sender, Catalogue(source, kinds))
         print(f"{path.name}: {len(kinds)} kinds of {' '.join(source.values())}")  # noqa: T201
 
