@@ -3,14 +3,13 @@
 import contextlib
 import hashlib
 import json
-from dataclasses import replace
 
 import pytest
 import responses
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from tests.support.captured import captured, captured_as
+from tests.support.captured import captured
 from tests.support.for_each import for_each
 from tests.support.in_process import PUBLIC_URL, Receiver
 
@@ -91,12 +90,3 @@ def test_what_is_no_probe_is_no_delivery_either(receiver, method, name):
     receiver.add(name, load(name), "secret")
 
     assert receiver.send(name, Delivery(method, "", {}, b"")).status_code in {204, 401, 405}
-
-
-def test_forged_intent_to_receive_is_refused_as_xero_wants(receiver):
-    case = captured_as("xero/intent")
-    receiver.add("xero", case.provider, "another key")
-
-    answer = receiver.send("xero", replace(case.delivery))
-
-    assert answer.status_code == 401

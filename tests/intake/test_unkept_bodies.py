@@ -2,15 +2,12 @@
 
 from datetime import timedelta
 
-import pytest
 from psycopg import sql
 
 from hookonce.jobs.handlers import GiveUp
-from hookonce.receiver.ledger.database import functions
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
-from tests.support.rewording import reword
 
 NONE_KEPT = "keep_body = false"
 MARK = "whoever-reads-this-has-found-the-body"
@@ -181,27 +178,3 @@ def test_neither_conflicts_nor_rejections_keep_one(open_sources):
     assert shop.rows("SELECT count(*) FROM hookonce.conflicts") == [(1,)]
     assert shop.rows("SELECT count(*) FROM hookonce.rejected") == [(1,)]
     assert anywhere(shop) == []
-
-
-def drops_it_with_the_first_run(patch):
-    reword(patch, functions, ("AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)", ""))
-
-
-def never_drops_it(patch):
-    reword(patch, functions, ("b.event = e.id AND", "false AND"))
-
-
-@pytest.mark.parametrize(
-    ("plant", "story"),
-    [
-        (drops_it_with_the_first_run, test_body_stays_until_the_last_of_several_handlers),
-        (never_drops_it, test_body_is_there_for_the_handler_and_gone_with_its_end),
-    ],
-    ids=lambda each: each.__name__,
-)
-def test_planted_mistake_is_caught_by_the_story(open_sources, plant, story):
-    with pytest.MonkeyPatch.context() as patch:
-        plant(patch)
-
-        with pytest.raises(AssertionError):
-            story(open_sources)

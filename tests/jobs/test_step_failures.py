@@ -17,11 +17,15 @@ from hookonce.receiver.idempotency.records import Claim, StoreUnavailable
 from hookonce.receiver.idempotency.steps import StepStore
 from hookonce.receiver.ledger import steps as ledger_steps
 from hookonce.receiver.ledger.replay import events as event_replays
-from tests.idempotency.test_mistakes import reword
 from tests.jobs.test_steps import Bank, Cut, die, errors, named, steps
+from tests.support import rewording
 from tests.support.idempotency.checks import LosesReplies
 
 KEYRING = Keyring([os.urandom(32)])
+
+
+def reword(module, *changes, within=""):
+    return lambda patch: rewording.reword(patch, module, *changes, within=within)
 
 
 def test_reply_that_is_lost_costs_nothing(inbox, monkeypatch):

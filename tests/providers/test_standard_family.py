@@ -48,12 +48,6 @@ def test_secret_that_cannot_be_decoded_is_refused_when_configured(name):
         load(name).check_secret("sk_live_not!base64")
 
 
-def test_supabase_is_answered_with_an_empty_object():
-    accepted = load("supabase_auth_hooks").accepted
-
-    assert (accepted.status, accepted.body, accepted.content_type) == (200, b"{}", "application/json")
-
-
 @pytest.mark.parametrize(
     ("name", "signs", "beside"), [("svix", "svix", "webhook"), ("brex", "webhook", "svix")]
 )

@@ -1,7 +1,6 @@
 import hashlib
 import hmac
 import json
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
 CONFIG = """
 [sources.stripe]
 provider = "stripe"
-secrets = ["env:STRIPE", "env:STRIPE_OLD?"]
+secrets = ["env:STRIPE"]
 [sources.strict]
 provider = "stripe"
 secrets = ["env:STRIPE"]
@@ -32,8 +31,6 @@ secrets = ["env:GITHUB"]
 provider = "github"
 secrets = ["env:GITHUB"]
 repeats = "hold"
-[sources.dropbox]
-secrets = ["env:GITHUB"]
 [sources.bare]
 provider = "stripe"
 secrets = ["env:NOTHING?"]
@@ -45,7 +42,6 @@ def client(tmp_path, database_url, redis_url):
     (tmp_path / "hookonce.toml").write_text(CONFIG)
     environ = {
         "STRIPE": SECRET,
-        "STRIPE_OLD": "whsec_b2xk",
         "GITHUB": "gh-secret",
         "HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml"),
     }
@@ -89,20 +85,6 @@ def test_app_accepts_once_and_says_duplicate_after(client):
         None,
         "true",
     )
-
-
-def test_app_takes_the_old_secret_while_it_is_rotated(client):
-    assert stripe(client, secret="whsec_b2xk").json["status"] == "accepted"
-
-
-def test_app_takes_a_body_again_where_the_sender_has_no_ids(client, query):
-    body = b'{"list_folder": {"accounts": ["dbid:1"]}}'
-    signature = hmac.new(b"gh-secret", body, hashlib.sha256).hexdigest()
-
-    client.post("/hooks/dropbox", data=body, headers={"X-Dropbox-Signature": signature})
-
-    ((event_id,),) = query("SELECT event_id FROM hookonce.event_states")
-    assert re.fullmatch(r"list_folder:dbid:1\+[0-9a-f]{16}@\d{4}-\d\d-\d\dT\d\d:\d\d:\d0Z", event_id)
 
 
 def test_app_keeps_a_long_url_and_a_type_that_sounds_unreadable(client, query):
@@ -180,26 +162,6 @@ def test_app_notes_a_forged_delivery_without_storing_it(client, query):
         ("stripe", "bad_signature", b'{"id": "evt_1", "type": "invoice.paid"}')
     ]
     assert query("SELECT count(*) FROM hookonce.event_states") == [(0,)]
-
-
-def test_app_counts_a_flood_of_forged_deliveries_in_full_and_keeps_samples(client, query):
-    for _ in range(300):
-        stripe(client, secret="whsec_forged")
-
-    until(lambda: query("SELECT count FROM hookonce.rejections"), [(300,)])
-    assert query("SELECT count(*) < 300 FROM hookonce.rejected") == [(True,)]
-
-
-def test_app_keeps_few_headers_of_a_forged_delivery(client, query):
-    long = {f"X-Long-{n}": "x" * 3000 for n in range(10)}
-    signature = {"Stripe-Signature": f"t={int(time.time())},v1={'0' * 64}"}
-
-    client.post("/hooks/stripe", data=b"{}", headers={"User-Agent": "forger"} | long | signature)
-
-    until(lambda: query("SELECT count(*) FROM hookonce.rejected"), [(1,)])
-    ((headers,),) = query("SELECT headers FROM hookonce.rejected")
-    assert headers["user-agent"] == "forger"
-    assert len(json.dumps(headers)) < 10_000
 
 
 def test_app_tells_prometheus_the_rest_when_counting_events_takes_too_long(client, monkeypatch):
