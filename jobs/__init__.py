@@ -18,8 +18,7 @@
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent
-- `children`: what a supervisor of workers forks off itself
-- `reloading`: the worker of `hookonce dev`, which loads handlers anew
+- `children`: what a supervisor of workers forks off itself; those of `hookonce dev` load handlers anew
 - `cli`: `hookonce worker` and `hookonce sweep`
 - `demo_handlers`: the handlers of `hookonce demo`
 """

@@ -29,7 +29,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool as Connections
 from hookonce.receiver.ledger import handlers
-from hookonce.receiver.ledger.database import engines, flushing
+from hookonce.receiver.ledger.database import engines, round_trip
 from hookonce.receiver.ledger.database.engines import AWAY
 from hookonce.receiver.ledger.runs import (
     breakers,
@@ -45,7 +45,7 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind, Paced
 from hookonce.receiver.ledger.runs.due_rows import Waiting
-from hookonce.receiver.ledger.runs.rate_changes import RateChanges
+from hookonce.receiver.ledger.runs.queue_pages import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import Waits
 from hookonce.receiver.ledger.stats import issues
@@ -198,7 +198,7 @@ class Claimer:
                 if takeover.settle(self.executor.idle_ledger, attempt.run) is not None:
                     self._held.over([attempt.run])
                 else:
-                    flushing.flush(self.executor.idle_ledger)
+                    round_trip.flush(self.executor.idle_ledger)
                     tell(attempt)
                 del doubtful[0]
         finally:

@@ -17,11 +17,13 @@ import psycopg
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.children import (
+    CHILDREN,
     begin,
     claimer_of,
     handlers_here,
     introduce_worker,
     keep_lines,
+    supervise_reloading,
     suspect_of,
     sweep_forever,
     warn_of_none,
@@ -31,8 +33,6 @@ from hookonce.jobs.children import (
 from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
-from hookonce.jobs.reloading import supervise as supervise_reloading
-from hookonce.jobs.slots.suspects import CHILDREN
 from hookonce.receiver import logs
 from hookonce.receiver.config import sender_api
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY

@@ -11,7 +11,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -132,24 +132,15 @@ class Handler:
         """Whether it works without an open transaction, under leases that are renewed."""
         return self.tx == NO_TRANSACTION
 
-    @property
-    def limits(self) -> tuple[object, ...]:
-        """The limits that a run is held to."""
-        return (
-            self.attempts,
-            self.backoff,
-            self.timeout,
-            self.isolation,
-            self.limit,
-            self.breaker,
-            self.tx,
-            self.batch,
-            self.durable,
-            self.stale,
-            self.entity,
-            self.version,
-            self.awaits,
-        )
+    def is_like(self, other: "Handler") -> bool:
+        """Return whether a run is held to the same by both, whatever they take."""
+        told = {
+            "place": self.place,
+            "pattern": self.pattern,
+            "models": self.models,
+            "is_named": self.is_named,
+        }
+        return replace(other, **told) == self
 
     @property
     def declaration(self) -> str | None:
@@ -201,7 +192,7 @@ class Registry:
         for other in self._handlers:
             if other.name == handler.name and other.function is not handler.function:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
-            if other.name == handler.name and other.limits != handler.limits:
+            if other.name == handler.name and not handler.is_like(other):
                 raise HandlerError(
                     f"handler '{handler.name}' has different attempts, backoff, timeout, isolation, tx, stale or "
                     "limits in two places; make them equal, or give one of them name="
@@ -287,15 +278,10 @@ class Registry:
         seconds = self._took.get(name)
         return None if seconds is None else timedelta(seconds=seconds)
 
-    def most_attempts(self, name: str) -> int | None:
-        """Return how many attempts a handler is given; None if it is not one of these."""
+    def after(self, name: str, attempt: int) -> tuple[timedelta, int | None]:
+        """Return how long a run waits after an attempt that failed, and how many its handler is given, if known."""
         handler = self.named(name)
-        return None if handler is None else handler.attempts
-
-    def pause_after(self, name: str, attempt: int) -> timedelta:
-        """Return how long a run waits after an attempt that failed; no time if its handler is not one of these."""
-        handler = self.named(name)
-        return timedelta(0) if handler is None else handler.delay(attempt)
+        return (timedelta(0), None) if handler is None else (handler.delay(attempt), handler.attempts)
 
     def is_quick(self, name: str) -> bool:
         """Return whether all of the last attempts of a handler, but one in `_LAST`, took less than `QUICK`."""

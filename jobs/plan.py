@@ -6,7 +6,7 @@ that failed alone is never put beside others again, nor is a suspect, or one tha
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.runs.claimed import QueuedRun
@@ -42,13 +42,6 @@ class _Everything:
 EVERYTHING = _Everything()
 
 
-class _Run(NamedTuple):
-    row: QueuedRun
-    n: int
-    name: str
-    handler: Handler | None
-
-
 class Plan:
     """The plan of one claim, as `decisions.Decide` asks for it."""
 
@@ -65,7 +58,7 @@ class Plan:
 
     def __call__(self, rows: Sequence[QueuedRun], paused: ClaimContext) -> Sequence[PlannedRun]:
         """Decide on each run of due rows, in their order."""
-        planned = [self._decided(run, paused) for row in rows for run in self._runs(row)]
+        planned = [self._decided(row, *run, paused) for row in rows for run in self._runs(row)]
         leased = [number for number, each in enumerate(planned) if each.decision is Decision.LEASE]
         lanes = self._room.lanes([planned[number].handler for number in leased])
         for number, lane in zip(leased, lanes, strict=True):
@@ -75,30 +68,32 @@ class Plan:
                 planned[number] = planned[number]._replace(lane=lane)
         return planned
 
-    def _runs(self, row: QueuedRun) -> Sequence[_Run]:
+    def _runs(self, row: QueuedRun) -> Sequence[tuple[int, str, Handler | None]]:
         """Return the runs of a row: its own, or one for each handler that takes an event which is met first."""
         if row.handler is not None:
-            return [_Run(row, row.n, row.handler, self._handlers.named(row.handler))]
+            return [(row.n, row.handler, self._handlers.named(row.handler))]
         event = row.event
         takers = self._handlers.matching(event.source, event.provider, event.type)
-        if not takers:
-            return [_Run(row, row.n, "", None)]
-        return [_Run(row, row.n + number, each.name, each) for number, each in enumerate(takers)]
+        return [(row.n + number, each.name, each) for number, each in enumerate(takers)] or [
+            (row.n, "", None)
+        ]
 
-    def _decided(self, run: _Run, paused: ClaimContext) -> PlannedRun:
-        """Decide on one run."""
-        is_trial = (run.row.event.id, run.name) in paused.trials
+    def _decided(
+        self, row: QueuedRun, n: int, name: str, handler: Handler | None, paused: ClaimContext
+    ) -> PlannedRun:
+        """Decide on one run, row `n` of its event, of the handler that has this name."""
+        is_trial = (row.event.id, name) in paused.trials
         decision, waits, delay = Decision.LEASE, None, None
-        if not run.name:
+        if not name:
             decision = Decision.IGNORE
-        elif run.name in paused.handlers and not is_trial:
+        elif name in paused.handlers and not is_trial:
             decision, waits = Decision.WAIT, Waits.HANDLER
         elif self._batch is not None:
-            is_beside = run.row.waits or not (run.row.attempts or is_trial)
-            decision = Decision.LEASE if run.name == self._batch and is_beside else Decision.LEAVE
-        elif run.handler is None:
+            is_beside = row.waits or not (row.attempts or is_trial)
+            decision = Decision.LEASE if name == self._batch and is_beside else Decision.LEAVE
+        elif handler is None:
             decision, delay = Decision.WAIT, UNKNOWN_HANDLER_PAUSE
-        elif run.handler.batch is not None and not (run.row.attempts or is_trial or run.row.waits):
+        elif handler.batch is not None and not (row.attempts or is_trial or row.waits):
             decision, waits = Decision.WAIT, Waits.BATCH
-        limit = run.handler.limit if run.handler is not None and decision is Decision.LEASE else None
-        return PlannedRun(run.row, run.n, run.name, decision, 0, limit, is_trial, waits, delay)
+        limit = handler.limit if handler is not None and decision is Decision.LEASE else None
+        return PlannedRun(row, n, name, decision, 0, limit, is_trial, waits, delay)

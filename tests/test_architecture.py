@@ -321,7 +321,7 @@ ORDERS = {
         "drain",
         "worker",
         "maintenance",
-        "reloading",
+        "children",
         "cli",
     ),
     "receiver.intake": ("group_commit", "verification", "pipeline", "reverification"),

@@ -24,7 +24,7 @@ from bench.scenarios.receiving import empty, with_cpu
 from bench.servers.disk import flush_milliseconds
 from bench.servers.process_costs import cpu_seconds
 from bench.servers.stack import Server, Site
-from hookonce.jobs.maintenance import pruning, sweep
+from hookonce.jobs.maintenance import sweep, tasks
 from hookonce.receiver.dashboard.blueprint import COOKIE
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.ledger.maintenance import partitions
@@ -198,7 +198,7 @@ def _prune(run: Run) -> None:
                 (
                     "sweep",
                     _oldest_rows(full),
-                    _Turns(pruning.PRUNE_BUDGET, sweep.SWEEP_INTERVAL - pruning.PRUNE_BUDGET),
+                    _Turns(tasks.PRUNE_BUDGET, sweep.SWEEP_INTERVAL - tasks.PRUNE_BUDGET),
                 ),
                 ("command", _oldest_rows(full), _Turns(timedelta(0), None)),
             ):
@@ -332,7 +332,7 @@ def _oldest_day(site: Site) -> Retention:
 @contextlib.contextmanager
 def _pruning(site: Site, horizons: Retention, after: float, pace: _Turns) -> Iterator[Pruned]:
     """Prune meanwhile; ends when both have."""
-    passes = RetentionPass(horizons, patience=20, size=pruning.PRUNE_STEP)
+    passes = RetentionPass(horizons, patience=20, size=tasks.PRUNE_STEP)
 
     def prune() -> None:
         time.sleep(after)

@@ -11,11 +11,10 @@ from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.ports import Blocks
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.capabilities.steps import Steps, steps_of
-from hookonce.jobs.capabilities.waits import EventWaits, Notes, waits_of
+from hookonce.jobs.capabilities.waits import EventWaits
 from hookonce.jobs.configured.origin import ORIGIN, Origin
 from hookonce.jobs.event import (
     AFTER_COMMIT,
-    NOTES,
     STEPS,
     WAITS,
     AfterCommit,
@@ -48,11 +47,7 @@ def _origin(_: Shared, run: ClaimedRun, __: Handler) -> Origin:
 
 def _waits(shared: Shared, run: ClaimedRun, handler: Handler) -> EventWaits | None:
     connect = shared.steps
-    return connect and waits_of(connect, run, handler, shared.sealing.keyring, shared.provider_of)
-
-
-def _notes(shared: Shared, *_: object) -> Notes | None:
-    return shared.steps and Notes(shared.steps)
+    return connect and EventWaits(connect, run, handler, shared.sealing.keyring, shared.provider_of)
 
 
 MAKERS: dict[str, Maker] = {
@@ -60,7 +55,6 @@ MAKERS: dict[str, Maker] = {
     ORIGIN: _origin,
     AFTER_COMMIT: lambda *_: AfterCommit(),
     WAITS: _waits,
-    NOTES: _notes,
 }
 """The makers of capabilities, by name."""
 

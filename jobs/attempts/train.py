@@ -18,7 +18,7 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.receiver.ledger.database import flushing
+from hookonce.receiver.ledger.database import round_trip
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Train:
     def _run_on(self) -> None:
         try:
             with self._connect() as connection:
-                if not flushing.can_flush(connection):
+                if not round_trip.can_flush(connection):
                     self._opens_at = float("inf")
                     return
                 self._is_ready = True
@@ -127,7 +127,7 @@ class Train:
             if not self._is_ending:
                 time.sleep(FLUSH_WITHIN.total_seconds())
             if self._take_aboard():
-                flushing.flush(connection)
+                round_trip.flush(connection)
                 self._tell()
             if self._aboard:
                 self._wake.set()

@@ -20,7 +20,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from hookonce.jobs.event import (
-    NOTES,
+    NO_WAITS,
+    WAITS,
     Capability,
     Postponed,
     ReceivedEvent,
@@ -94,6 +95,8 @@ class EventWaits(Capability):
 
         Raises: `WaitError`; `Waits`, which ends the attempt; `LeaseLost`, `LedgerAway`, `CannotDecrypt`.
         """
+        if self._handler.batch is not None or self._handler.is_long:
+            raise WaitError(NO_WAITS)
         awaited = dict(self._handler.awaits).get(name)
         if awaited is None:
             raise WaitError(
@@ -120,6 +123,13 @@ class EventWaits(Capability):
         look = partial(self._answer, name, awaited, awaited.key(wanted), span)
         return asyncio.to_thread(look) if self._handler.signature.is_async else look()
 
+    def note(self, arrivals: Sequence[tuple[bytes, int]]) -> set[bytes]:
+        """Note arrivals, for a handler of our own; see `waits.note`."""
+        with lent(self._connect) as connection:
+            busy = waits.note(connection, arrivals)
+        reach("wait.told")
+        return busy
+
     def require_ended(self) -> None:
         """Raise `RuntimeError` where a handler goes on though its attempt is to end."""
         if self._is_over:
@@ -127,7 +137,7 @@ class EventWaits(Capability):
 
     def _answer(self, name: str, awaited: Awaited, key: bytes, timeout: timedelta) -> Any:  # noqa: ANN401
         run = self._run
-        who = waits.Waiting(run.event.id, run.n, run.token, run.handler, run.cycle, name)
+        who = {"handler": run.handler, "cycle": run.cycle, "name": name, **run.key._asdict()}
         with lent(self._connect) as connection:
             state = waits.wait(connection, who, awaited, key, timeout)
             if state is None:
@@ -150,20 +160,6 @@ class EventWaits(Capability):
         body = found.body
         provider = None if body.is_element else self._provider_of(found.source, found.provider)
         return data_of(provider, Delivery("POST", body.url, body.headers, body.body))
-
-
-class Notes(Capability):
-    """Notes arrivals for one attempt of a handler of our own."""
-
-    def __init__(self, connect: Connections) -> None:
-        self._connect = connect
-
-    def take(self, arrivals: Sequence[tuple[bytes, int]]) -> set[bytes]:
-        """Note arrivals; see `waits.note`."""
-        with lent(self._connect) as connection:
-            busy = waits.note(connection, arrivals)
-        reach("wait.told")
-        return busy
 
 
 def register(registry: Registry) -> None:
@@ -189,8 +185,8 @@ def note(events: Sequence[ReceivedEvent], _tx: object, *, registry: Registry, so
     arrivals = [(key, event) for event in events for key in _keys(event, places)]
     if not arrivals:
         return
-    notes: Notes = events[0].capability(NOTES)
-    busy = notes.take([(key, event.id) for key, event in arrivals])
+    of_event: EventWaits = events[0].capability(WAITS)
+    busy = of_event.note([(key, event.id) for key, event in arrivals])
     if again := [event for key, event in arrivals if key in busy]:
         raise RetryLater(AGAIN, event=again)
 
@@ -291,12 +287,3 @@ def lent(connect: Connections) -> Iterator[psycopg.Connection]:
         raise LedgerAway(
             f"a wait can't be written: PostgreSQL does not answer, or not in time ({type(error).__name__})"
         ) from error
-
-
-def waits_of(
-    connect: Connections, run: ClaimedRun, handler: Handler, keyring: Keyring, provider_of: ProviderOf
-) -> EventWaits | None:
-    """Return the waits of a claimed run's attempt; None where its handler may have none."""
-    if handler.batch is not None or handler.is_long:
-        return None
-    return EventWaits(connect, run, handler, keyring, provider_of)

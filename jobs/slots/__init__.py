@@ -5,8 +5,6 @@
 - `batches`: batches, made in a slot
 - `single_slot`: one slot in the main thread, which claims between its attempts
 - `pool`: many slots, and the thread that claims for them
-- `slot_limit`: the time limit of a thread, and how long a process waits for what may yet end by itself
-- `watchdog`: holds all slots to their limits
+- `slot_limit`: the time limit of a thread, and the watchdog that holds all slots to theirs
 - `lost_slots`: slots that nothing ended, and what is given back when the process stops
-- `suspects`: what may have been under way when a process died, run by children of the supervisor
 """

@@ -22,8 +22,7 @@ from hookonce.jobs.slots.batches import Batches
 from hookonce.jobs.slots.capacity import Capacity
 from hookonce.jobs.slots.lost_slots import FailureCalls, LostSlots
 from hookonce.jobs.slots.slot import Slot, SlotThread
-from hookonce.jobs.slots.slot_limit import USUAL, SlotLimit, Timeouts
-from hookonce.jobs.slots.watchdog import Watchdog
+from hookonce.jobs.slots.slot_limit import USUAL, SlotLimit, Timeouts, Watchdog
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun

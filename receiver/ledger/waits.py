@@ -7,10 +7,9 @@ A wait has one answer, which is kept with it: an event, or none in time.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
-from uuid import UUID
 
 import psycopg
 from psycopg.rows import class_row
@@ -66,17 +65,6 @@ class Noted(ResponseModel):
     longest_seconds: float | None = Field(
         description="how long handlers have waited at most; null if none has yet"
     )
-
-
-class Waiting(NamedTuple):
-    """A run that waits, by its row of the queue and its lease, and the name that its wait has."""
-
-    event: int
-    n: int
-    token: UUID
-    handler: str
-    cycle: int
-    name: str
 
 
 class State(NamedTuple):
@@ -160,13 +148,18 @@ UPDATE hookonce.queue q SET due_at = least(due_at, now()) FROM ended WHERE q.eve
 
 
 def wait(
-    connection: psycopg.Connection, who: Waiting, awaited: Awaited, key: bytes, timeout: timedelta
+    connection: psycopg.Connection,
+    who: Mapping[str, object],
+    awaited: Awaited,
+    key: bytes,
+    timeout: timedelta,
 ) -> State | None:
-    """Declare a wait, unless it was; end it where its event has come or its time is over; return its state.
+    """Declare a wait of a run, unless it was; end it where its event has come or its time is over; return its state.
 
+    `who`: the run by its row of the queue (event, n, token), its handler and cycle, and the name that its wait has.
     `connection` is in autocommit mode. None: the run is no longer ours.
     """
-    values = {**who._asdict(), **awaited._asdict(), "key": key, "timeout": timeout}
+    values = {**who, **awaited._asdict(), "key": key, "timeout": timeout}
     with connection.transaction():
         connection.execute(_LOCK, [[_lock_of(key)]])
         connection.execute(_DECLARE, values)

@@ -8,8 +8,8 @@ import pytest
 import redis
 from rq import Worker
 
+from hookonce.jobs.children import CHILDREN as STARTED
 from hookonce.jobs.claimer import STEP_CONNECTIONS
-from hookonce.jobs.slots.suspects import CHILDREN as STARTED
 from hookonce.receiver.cli.doctor import slots
 from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, OF_CHILD, STEPS
 from hookonce.receiver.ledger.stats import worker_slots

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hookonce.jobs.maintenance import pruning
+from hookonce.jobs.maintenance import tasks
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.desk import maintenance
 from hookonce.receiver.ledger.maintenance import partitions, retention
@@ -135,13 +135,13 @@ def test_prune_counts_what_it_deleted_once(inbox, hookonce, aged, ledger):
 
 @pytest.mark.usefixtures("inbox")
 def test_sweep_prunes_in_steps_and_goes_on_where_it_stopped(aged, stored, ledger, monkeypatch):
-    monkeypatch.setattr(pruning, "PRUNE_STEP", 2)
-    monkeypatch.setattr(pruning, "PRUNE_BUDGET", pruning.timedelta(0))
+    monkeypatch.setattr(tasks, "PRUNE_STEP", 2)
+    monkeypatch.setattr(tasks, "PRUNE_BUDGET", tasks.timedelta(0))
     held = aged("held", "held")
     for number in range(5):
         aged(f"evt_{number}", "done")
     young = stored("young", status="done")
-    sweep = pruning.Pruner(load_settings(need_secrets=False))
+    sweep = tasks.Pruner(load_settings(need_secrets=False))
 
     left = []
     while not ledger.execute("SELECT FROM hookonce.audit").rowcount:
@@ -160,7 +160,7 @@ def test_sweep_prunes_nothing_when_told_not_to(inbox, aged, ledger):
     (inbox / "hookonce.toml").write_text("[receiver]\nauto_prune = false\n")
     aged("evt_1", "done")
 
-    pruning.Pruner(load_settings(need_secrets=False)).turn(ledger)
+    tasks.Pruner(load_settings(need_secrets=False)).turn(ledger)
 
     assert ledger.execute("SELECT FROM hookonce.event_states").rowcount == 1
 

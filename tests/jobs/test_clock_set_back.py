@@ -17,7 +17,7 @@ from hookonce.receiver.idempotency.records import Claim, Key, State, Terms
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.runs import clock as clocks
+from hookonce.receiver.ledger.runs import queue_pages as clocks
 from hookonce.receiver.ledger.runs.claimed import LEASE
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, Rate, RunLimit
 from hookonce.receiver.redis.client import connect
@@ -271,7 +271,7 @@ def test_running_attempt_keeps_its_lease(inbox):
 
 def test_sweep_goes_through_a_queue_of_which_little_is_of_the_future(inbox, monkeypatch):
     reword(monkeypatch, clocks, ("FETCH FIRST 2000 ROWS", "FETCH FIRST 2 ROWS"))
-    monkeypatch.setattr(clocks, "TURN", timedelta(0))
+    monkeypatch.setattr(clocks, "LOOK", timedelta(0))
     inbox.deliver(*"abcdef")
     inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() + event * interval '1 minute'")
     inbox.connection.execute(

@@ -9,8 +9,8 @@ import pytest
 from hookonce.jobs import claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.ledger.runs import limit_gate, rate_changes
-from hookonce.receiver.ledger.runs.rate_changes import RateChanges
+from hookonce.receiver.ledger.runs import limit_gate, queue_pages
+from hookonce.receiver.ledger.runs.queue_pages import RateChanges
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from tests.support import claiming
 from tests.support.inbox import effect
@@ -155,7 +155,7 @@ def test_worker_of_before_writes_its_rate_if_that_of_another_is_old(put_off):
 
 
 def test_long_queue_has_nothing_else_looked_for_again(put_off, monkeypatch):
-    monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
+    monkeypatch.setattr(queue_pages, "TURN", timedelta(0))
     monkeypatch.setattr(claimer, "RATE_CHANGE_INTERVAL", timedelta(0))
     looks = []
     monkeypatch.setattr(SingleSlot, "requeue_ignored", lambda _: looks.append(1))
@@ -206,8 +206,8 @@ def test_change_that_failed_before_its_first_page_is_begun_anew(put_off, databas
 
 
 def test_long_queue_is_gone_through_in_turns_and_by_each_worker_so_that_one_may_die(put_off, monkeypatch):
-    monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
-    reword(monkeypatch, rate_changes, ("FIRST 2000", "FIRST 2"))
+    monkeypatch.setattr(queue_pages, "TURN", timedelta(0))
+    reword(monkeypatch, queue_pages, ("FIRST 2000", "FIRST 2"))
     wanted = {"effect": ""}
     first = RateChanges()
     assert not first.tend(put_off.connection, wanted)

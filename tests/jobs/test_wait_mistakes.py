@@ -126,7 +126,7 @@ def is_right(inbox, question):
 
 def noted_after(events, _tx, **places):
     """Note what has come once the run is done."""
-    events[0].capability(capability.NOTES).calls = [lambda: note_within(events, _tx, **places)]
+    events[0].capability(capability.WAITS).calls = [lambda: note_within(events, _tx, **places)]
 
 
 note_within = capability.note

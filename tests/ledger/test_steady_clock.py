@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.jobs.alerts.conditions import ledger_conditions
-from hookonce.jobs.maintenance.pruning import Pruner
+from hookonce.jobs.maintenance.tasks import Pruner
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import partitions, steady_clock

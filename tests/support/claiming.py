@@ -30,11 +30,8 @@ class Attempts:
     def __init__(self, most):
         self._most = most
 
-    def most_attempts(self, _):
-        return self._most
-
-    def pause_after(self, *_):
-        return NO_TIME
+    def after(self, *_):
+        return NO_TIME, self._most
 
 
 def claim(connection, handlers, *, slots=1, **options):

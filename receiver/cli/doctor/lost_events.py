@@ -8,7 +8,6 @@ from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.maintenance import lost_events as lost
-from hookonce.receiver.ledger.maintenance import unclaimed_runs
 
 TIME_LIMIT = timedelta(seconds=1)
 """How long it looks, newest first; what is older a sweep looks through in the course of a day."""
@@ -28,7 +27,7 @@ def lost_events(settings: Settings) -> Iterator[Finding]:
             yield Finding("fail", "events", lost.words(found))
         else:
             yield Finding("ok", "events", "each has an open run or an outcome")
-        if unclaimed := unclaimed_runs.found(connection, TIME_LIMIT):
+        if unclaimed := lost.unclaimed(connection, TIME_LIMIT):
             yield Finding(
                 "fail", "claims", UNCLAIMED.format(len(unclaimed), " ".join(map(str, unclaimed[:NAMED])))
             )

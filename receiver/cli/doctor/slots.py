@@ -20,7 +20,7 @@ ALONE = 4
 OF_CHILD = 4
 """Those of a child that runs suspects: its claims, its run, in a framework its handler's besides, and the heartbeat."""
 CHILDREN = 2
-"""The most children of one supervisor that run suspects, each by itself (`jobs.slots.suspects.CHILDREN`)."""
+"""The most children of one supervisor that run suspects, each by itself (`jobs.children.CHILDREN`)."""
 STEPS = 4
 """At most, in any of them, where handlers use steps (`jobs.claimer.STEP_CONNECTIONS`)."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is

@@ -1,8 +1,9 @@
-"""Several statements in one round trip, for the one place where psycopg's own pipeline costs too much.
+"""Several statements in one round trip, for the one place where psycopg's own pipeline costs too much; and flushes.
 
 Ending a run is done once for every event. psycopg's cursors and pipeline take 95 µs of a worker's time for it, the same
 libpq calls by themselves 35 (docs/decisions/0029). Values go as text, and PostgreSQL infers their types, so a
-statement is prepared once for a connection, whatever it is given.
+statement is prepared once for a connection, whatever it is given. What was committed without waiting for the disk
+(`synchronous_commit = off`) is made durable by another commit.
 """
 
 import itertools
@@ -288,3 +289,28 @@ _AS_TEXT: Mapping[type, Callable[[Any], str]] = {
     # One number of microseconds would be too large for PostgreSQL 14.
     timedelta: lambda value: f"{value.total_seconds():.6f} seconds",
 }
+
+
+# A commit that has written to the log waits for all that was written before.
+_FLUSH = "SELECT pg_logical_emit_message(true, 'hookonce', '')"
+_USUAL = "SELECT current_setting('synchronous_commit') = 'on'"
+
+
+def can_flush(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether commits may go unflushed, and be flushed on this connection; committed.
+
+    Not behind a pooler, whose next server knows nothing of a crash of the last, and not where the role or the server
+    asks for other than the usual.
+    """
+    if connection.prepare_threshold is None:
+        return False
+    with connection.transaction():
+        row = connection.execute(_USUAL).fetchone()
+    flush(connection)
+    return row == (True,)
+
+
+def flush(connection: psycopg.Connection[Any]) -> None:
+    """Make durable what was committed before, by anybody. Raises: `psycopg.Error`."""
+    for result in round_trip(connection, [(_FLUSH, {}), ("COMMIT", {})]):
+        require(result)

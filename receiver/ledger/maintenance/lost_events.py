@@ -2,11 +2,13 @@
 
 There must never be one: what takes an event in gives it its row in the queue by the same statement, and what takes
 that row away leaves an outcome. So one is a mistake of ours, or of whoever wrote into the tables by hand, and is said
-loudly.
-A replay puts it back into the queue.
+loudly. A replay puts it back into the queue.
 
 The sweeps look through the whole ledger, newest first, together: a few slices at each of their turns. On that way they
-also find runs whose claim is gone (`receiver.ledger.maintenance.unclaimed_runs`).
+also find runs that are under a claim's token while there is no such claim, so that no lease of theirs ever ends. There
+must never be one of these either: a claim is written with its rows of the queue, and forgotten after the last of them.
+Such a run is given a claim again: the worker that is at it renews that, and if there is none it is taken over as any
+other (`receiver.ledger.runs.takeover`).
 """
 
 import logging
@@ -16,10 +18,39 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.maintenance import unclaimed_runs
 from hookonce.receiver.ledger.states import EventStatus
 
 log = logging.getLogger(__name__)
+
+RENEWED_WITHIN = timedelta(seconds=30)
+"""Time for the worker that is at such a run, if there is one, to renew its claim: as long as any lease."""
+
+# One statement sees a row and its claim, or neither. Where a row has ended since, its claim is of nothing, and goes.
+_UNCLAIMED = """
+FROM hookonce.queue q WHERE q.token IS NOT NULL AND NOT EXISTS (SELECT FROM hookonce.claims c WHERE c.token = q.token)
+"""
+_CLAIM = f"""
+INSERT INTO hookonce.claims (token, lease_until, events, places, slots)
+SELECT q.token, now() + %(lease)s, array_agg(q.event ORDER BY q.event, q.n), array_agg(q.n ORDER BY q.event, q.n),
+       count(*)
+{_UNCLAIMED} AND q.event >= %(first)s AND q.event < %(end)s
+GROUP BY q.token ON CONFLICT (token) DO NOTHING RETURNING events
+"""
+_ALL_UNCLAIMED = f"SELECT q.event {_UNCLAIMED} ORDER BY q.event DESC"
+
+
+def claim_again(connection: psycopg.Connection, first: int, end: int) -> list[int]:
+    """Give runs of events from `first` to before `end` their claim again; return the events of those that had none."""
+    values = {"first": first, "end": end, "lease": RENEWED_WITHIN}
+    return [event for (events,) in connection.execute(_CLAIM, values, prepare=True) for event in events]
+
+
+def unclaimed(connection: psycopg.Connection, longest: timedelta) -> list[int]:
+    """Return the events of runs without their claim, newest first. Raises `QueryCanceled` if that takes too long."""
+    with connection.transaction():
+        connection.execute(f"SET LOCAL statement_timeout = {longest // timedelta(milliseconds=1)}")
+        return [event for (event,) in connection.execute(_ALL_UNCLAIMED)]
+
 
 SLICE = 5_000
 """Ids that are looked through together."""
@@ -99,9 +130,9 @@ def look(connection: psycopg.Connection) -> int:
         while following >= 0:
             lost = of_slice(connection, following)
             _keep(connection, following, lost)
-            unclaimed = unclaimed_runs.claim_again(connection, following * SLICE, (following + 1) * SLICE)
-            if unclaimed:
-                log.error(UNCLAIMED, len(unclaimed), extra={"events": unclaimed[:NAMED]})
+            again = claim_again(connection, following * SLICE, (following + 1) * SLICE)
+            if again:
+                log.error(UNCLAIMED, len(again), extra={"events": again[:NAMED]})
             if lost:
                 log.error("%s", words(lost), extra={"events": [event.id for event in lost[:NAMED]]})
             found += len(lost)

@@ -13,10 +13,8 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `takeover`: what workers have lost: suspects, and what may be taken by others
 - `batches`: runs that one handler takes together, ended as one, and their parts when that failed
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
-- `rate_changes`: what another rate has put off, made due
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
 - `ignored`: events that nobody took, taken up again
-- `clock`: what is begun anew when the database's clock was set back
-- `queue_pages`: goes through what waits for its time, a page at a time
+- `queue_pages`: what waits for its time and is to come at another, for its rate or the clock was changed
 """

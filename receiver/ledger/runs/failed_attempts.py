@@ -12,8 +12,8 @@ import psycopg
 from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun, QueueKey
-from hookonce.receiver.ledger.runs.clock import PUT_OFF_NOW
 from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.queue_pages import PUT_OFF_NOW
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import issues
 

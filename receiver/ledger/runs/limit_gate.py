@@ -7,7 +7,7 @@ a handler has both, only what has a place is given a time: otherwise the times o
 and the order with them.
 
 Times are given by what the row of `limits` says, and not by a worker's own rate, so that workers with different ones
-hold to one; who changes it is in `receiver.ledger.runs.rate_changes`.
+hold to one; who changes it is in `receiver.ledger.runs.queue_pages`.
 
 One row of `limits` per handler and key, locked for the length of a claim, after the rows of the queue; `take_up` locks
 it first, and then only rows of the queue that nobody else holds.

@@ -114,11 +114,8 @@ class _Left:
 class Handlers(Protocol):
     """The handlers that are known here."""
 
-    def most_attempts(self, name: str) -> int | None:
-        """Return how many attempts a handler is given; None if it is not known."""
-
-    def pause_after(self, name: str, attempt: int) -> timedelta:
-        """Return how long a run waits after an attempt that failed."""
+    def after(self, name: str, attempt: int) -> tuple[timedelta, int | None]:
+        """Return how long a run waits after an attempt that failed, and how many its handler is given, if known."""
 
 
 class WorkerEnd(NamedTuple):
@@ -132,9 +129,7 @@ class WorkerEnd(NamedTuple):
 
     def charged(self, name: str, attempt: int) -> AttemptResult:
         """Return the end of an attempt of a suspect that was under way."""
-        delay, most = timedelta(0), None
-        if self.handlers is not None:
-            delay, most = self.handlers.pause_after(name, attempt), self.handlers.most_attempts(name)
+        delay, most = (timedelta(0), None) if self.handlers is None else self.handlers.after(name, attempt)
         return AttemptResult(RunStatus.WAITING, error=self.error, delay=delay, most=most, waits=Waits.SUSPECT)
 
 
@@ -258,7 +253,8 @@ def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, h
         for row in rest:
             handler, attempt = left.attempts[row]
             ending = how.charged(handler, attempt)
-            is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
+            now = failed_attempts.fail_rows(connection, claim.token, [row], [ending])
+            is_dead = now[row] == RunStatus.DEAD
             recovered.update(left.tallies(row, RunStatus.DEAD if is_dead else AGAIN))
             buried += is_dead
     elif rest:
@@ -277,12 +273,6 @@ def _give_back(
     """Let go of rows of the queue, each with its word; one without keeps what it has."""
     events, places = zip(*rows, strict=True)
     connection.execute(_GIVE_BACK, [list(events), list(places), [waits.get(row) for row in rows]])
-
-
-def _fail(
-    connection: psycopg.Connection, claim: LostClaim, rows: Sequence[QueueKey], ending: AttemptResult
-) -> dict[QueueKey, RunStatus]:
-    return dict(failed_attempts.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
 
 
 def settle(

@@ -13,7 +13,7 @@ from hookonce.jobs.attempts import train as trains
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.ledger.database import connections, flushing, plans
+from hookonce.receiver.ledger.database import connections, plans, round_trip
 from hookonce.receiver.ledger.runs import ends
 from tests.support.crashing import connected, crash, crashing, server
 from tests.support.inbox import effect, inbox
@@ -36,13 +36,13 @@ def held(monkeypatch):
     """Cleared, it keeps flushes waiting; they go on in the end."""
     may_flush = threading.Event()
     may_flush.set()
-    right = flushing.flush
+    right = round_trip.flush
 
     def flush(connection):
         may_flush.wait(60)
         right(connection)
 
-    monkeypatch.setattr(flushing, "flush", flush)
+    monkeypatch.setattr(round_trip, "flush", flush)
     yield may_flush
     may_flush.set()
 
@@ -168,7 +168,7 @@ def test_commits_wait_where_the_database_asks_for_another_durability(inbox, data
     name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     inbox.connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = 'remote_apply'")
     with connections.connect(database_url) as connection:
-        assert not flushing.can_flush(connection)
+        assert not round_trip.can_flush(connection)
 
 
 @pytest.mark.parametrize("slots", [1, 4])

@@ -15,11 +15,11 @@ from sqlalchemy import text
 from hookonce.jobs import children
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
 from hookonce.jobs.attempts.last_claims import LastClaims
+from hookonce.jobs.children import CHILDREN, overdue
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.pool import RESTART
 from hookonce.jobs.slots.slot_limit import Timeouts
-from hookonce.jobs.slots.suspects import CHILDREN, overdue
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.runs import claims, due_rows, leases, takeover
 from tests.support.claiming import Room
@@ -35,14 +35,14 @@ from datetime import timedelta
 from pathlib import Path
 from hookonce.jobs.children import work_on_suspects
 from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.slots import suspects
+from hookonce.jobs import children
 from hookonce.receiver.config.settings import load_settings
 
 registry = Registry()
 second = timedelta(seconds=1)
 ran = lambda event, tx: print("ran", flush=True)
 registry.add(Handler("quick", "stripe", "quick", ran, attempts=1, backoff=(second, second), timeout=second))
-suspects.PATIENCE = timedelta(seconds=float(sys.argv[1]))
+children.PATIENCE = timedelta(seconds=float(sys.argv[1]))
 work_on_suspects(load_settings(need_secrets=False), registry, 0, Path(sys.argv[2]))
 """
 RUNNING_ALONE = """
