@@ -134,13 +134,10 @@ class Handler:
 
     def is_like(self, other: "Handler") -> bool:
         """Return whether a run is held to the same by both, whatever they take."""
-        told = {
-            "place": self.place,
-            "pattern": self.pattern,
-            "models": self.models,
-            "is_named": self.is_named,
-        }
-        return replace(other, **told) == self
+        kept = replace(
+            other, place=self.place, pattern=self.pattern, models=self.models, is_named=self.is_named
+        )
+        return kept == self
 
     @property
     def declaration(self) -> str | None:
