@@ -1,4 +1,4 @@
-"""Senders judged by what is known of all that they send: `tests/catalogues/`, from `tests.support.catalogues.make`.
+"""Senders judged by what is known of all that they send: `tests/catalogues/`.
 
 A body is made of the vendor's shape, and sent as our module signs it. What is new for each event, and for each attempt,
 is what the vendor says (`facts`); of an event without an id only the times move.

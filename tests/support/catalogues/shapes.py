@@ -8,7 +8,6 @@ part that stands in many places is kept once, under `parts`, and named `#3` wher
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 CATALOGUES = Path(__file__).parents[2] / "catalogues"
-_LARGE = 60
-"""Characters of a part that is worth a name of its own, where it stands twice."""
 
 
 @dataclass(frozen=True)
@@ -46,58 +43,11 @@ def read(sender: str) -> Catalogue:
     return Catalogue(said["source"], {kind: whole(shape) for kind, shape in said["kinds"].items()})
 
 
-def write(sender: str, catalogue: Catalogue) -> Path:
-    """Write a sender's catalogue, parts that stand in many places once."""
-    seen = Counter(text for shape in catalogue.kinds.values() for text in _parts(shape))
-    named = sorted((text for text, times in seen.items() if times > 1 and len(text) > _LARGE), key=len)
-    numbers = {text: f"#{number}" for number, text in enumerate(named)}
-
-    def short(shape: Any, *, is_part: bool = False) -> Any:
-        if not is_part and (number := numbers.get(_text(shape))):
-            return number
-        if isinstance(shape, list):
-            return [short(each) for each in shape]
-        return {key: short(each) for key, each in shape.items()} if isinstance(shape, dict) else shape
-
-    kinds = {kind: short(shape) for kind, shape in sorted(catalogue.kinds.items())}
-    parts = [short(json.loads(text), is_part=True) for text in named]
-    lines = [f'{{"source": {json.dumps(catalogue.source)},', '"parts": [']
-    lines.append(",\n".join(_text(part) for part in parts) + "],")
-    lines.append(
-        '"kinds": {\n' + ",\n".join(f"{_text(kind)}: {_text(shape)}" for kind, shape in kinds.items()) + "}}"
-    )
-    path = CATALOGUES / f"{sender}.json"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def of(value: Any, constant: tuple[str, ...] = ()) -> Any:
-    """Return the shape of a JSON value; the texts under the keys in `constant` stay as they are."""
-    if isinstance(value, dict):
-        return {
-            key: f"={each}" if key in constant and isinstance(each, str) else of(each, constant)
-            for key, each in value.items()
-        }
-    if isinstance(value, list):
-        return [merged([of(each, constant) for each in value])] if value else []
-    return type_of(value)
-
-
 def type_of(value: Any) -> str:
     """Name the JSON type of a value that is neither object nor list."""
     if value is None:
         return "null"
     return "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
-
-
-def merged(shapes: list[Any]) -> Any:
-    """Return what all elements of a list have in common, with every type that one of them has."""
-    if all(isinstance(shape, dict) for shape in shapes):
-        common = [key for key in shapes[0] if all(key in shape for shape in shapes)]
-        return {key: merged([shape[key] for shape in shapes]) for key in common}
-    if all(isinstance(shape, str) for shape in shapes):
-        return "|".join(sorted({name for shape in shapes for name in shape.split("|")}))
-    return shapes[0]
 
 
 def lacks(shape: Any, value: Any, at: str = "$") -> Iterator[str]:  # noqa: C901  one branch for each form of a shape
@@ -175,14 +125,3 @@ def replaced(body: Any, path: str, value: str) -> None:
     if isinstance(body, dict) and last in body:
         number = int(value) if value.isdigit() else int.from_bytes(sha256(value.encode()).digest()[:4])
         body[last] = {bool: True, int: number, str: value}.get(type(body[last]), body[last])
-
-
-def _parts(shape: Any) -> Iterator[str]:
-    if isinstance(shape, dict | list):
-        yield _text(shape)
-        for each in shape.values() if isinstance(shape, dict) else shape:
-            yield from _parts(each)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
