@@ -1,9 +1,7 @@
 """Whatever arrives, the answer is one of the documented ones, and what is refused is not stored."""
 
-import json
 import time
 import zlib
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -327,8 +325,8 @@ def event_of(size, event_id="evt_big"):
     return start + b"x" * (size - len(start) - 2) + b'"}'
 
 
-def stamped(signature_value, *, at=None):
-    return f"t={int(time.time()) if at is None else at},{signature_value}"
+def stamped(signature_value):
+    return f"t={now()},{signature_value}"
 
 
 def genuine(server, source="stripe"):
@@ -343,48 +341,6 @@ def now():
 SIGNATURES = {
     "none": (lambda _: [], 401, "missing_header"),
     "empty": (lambda _: [("Stripe-Signature", "")], 401, "bad_header"),
-    "no signature": (lambda _: [("Stripe-Signature", f"t={now()}")], 401, "bad_header"),
-    "empty signature": (lambda _: [("Stripe-Signature", stamped("v1="))], 401, "bad_header"),
-    "no time": (lambda s: [("Stripe-Signature", "v1=" + genuine(s))], 401, "bad_header"),
-    "two times": (
-        lambda s: [("Stripe-Signature", f"t=1,{stamped('v1=' + genuine(s))}")],
-        401,
-        "bad_header",
-    ),
-    "time not a number": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s), at="soon"))],
-        401,
-        "bad_header",
-    ),
-    "time negative": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s), at=-1))],
-        401,
-        "bad_header",
-    ),
-    "time in other digits": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s), at="\u00b9\u00b2"))],
-        401,
-        "bad_header",
-    ),
-    "time of 5,000 digits": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s), at="9" * 5000))],
-        401,
-        "bad_header",
-    ),
-    "another time": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s), at=now() - 60))],
-        401,
-        "bad_signature",
-    ),
-    "zeros": (lambda _: [("Stripe-Signature", stamped("v1=" + "0" * 64))], 401, "bad_signature"),
-    "cut short": (lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s)[:-1]))], 401, "bad_header"),
-    "longer by a digit": (
-        lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s) + "0"))],
-        401,
-        "bad_header",
-    ),
-    "test scheme only": (lambda s: [("Stripe-Signature", stamped("v0=" + genuine(s)))], 401, "bad_header"),
-    "scheme in capitals": (lambda s: [("Stripe-Signature", stamped("V1=" + genuine(s)))], 401, "bad_header"),
     "another source's": (
         lambda s: [("Stripe-Signature", stamped("v1=" + genuine(s, "billing")))],
         401,
@@ -424,13 +380,6 @@ def test_receiver_refuses_wrong_signatures(server, headers, status, code):
     refused(server, answer, status, code)
 
 
-@pytest.mark.parametrize("seconds", [-100_000_000, -86_400, -302, 302, 86_400, 100_000_000])
-def test_receiver_refuses_stale_and_future_times(server, seconds):
-    answer = server.deliver(EVENT, now=datetime.now(UTC) + timedelta(seconds=seconds))
-
-    refused(server, answer, 401, "stale")
-
-
 ALTERED = {
     "a byte more": lambda whole: whole.replace(b"Content-Length: 36", b"Content-Length: 37") + b" ",
     "a byte less": lambda whole: whole.replace(b"Content-Length: 36", b"Content-Length: 35"),
@@ -449,28 +398,7 @@ def test_receiver_refuses_altered_deliveries(server, alter):
 
 
 OTHER_SENDERS = {
-    "github by SHA-1": ("github", [("X-Hub-Signature", "sha1=" + "0" * 40)], 401, "missing_header"),
-    "github without a prefix": ("github", [("X-Hub-Signature-256", "0" * 64)], 401, "bad_header"),
-    "github empty": ("github", [("X-Hub-Signature-256", "sha256=")], 401, "bad_header"),
-    "gitlab without a token": ("gitlab", [], 401, "missing_header"),
-    "gitlab empty token": ("gitlab", [("X-Gitlab-Token", "")], 401, "bad_signature"),
     "gitlab not ASCII": ("gitlab", [("X-Gitlab-Token", "\u00e9")], 401, "bad_signature"),
-    "slack without a time": ("slack", [("X-Slack-Signature", "v0=" + "0" * 64)], 401, "missing_header"),
-    "shopify not base64": ("shopify", [("X-Shopify-Hmac-Sha256", "!!!")], 401, "bad_header"),
-    "shopify zeros": ("shopify", [("X-Shopify-Hmac-Sha256", "A" * 43 + "=")], 401, "bad_signature"),
-    "standard webhooks without an id": (
-        "standard_webhooks",
-        [("Webhook-Timestamp", "1"), ("Webhook-Signature", "v1,AAAA")],
-        401,
-        "missing_header",
-    ),
-    "standard webhooks of version 2": (
-        "standard_webhooks",
-        [("Webhook-Id", "a"), ("Webhook-Timestamp", "1"), ("Webhook-Signature", "v2,AAAA")],
-        401,
-        "bad_header",
-    ),
-    "partner without a time": ("partner", [("X-Signature", "0" * 64)], 401, "missing_header"),
     "source without a secret": ("keyless", [("Stripe-Signature", "t=1,v1=" + "0" * 64)], 503, "no_secret"),
     "source without a secret, no header": ("keyless", [], 503, "no_secret"),
 }
@@ -481,16 +409,6 @@ def test_receiver_refuses_forgeries_of_every_sender(server, source, headers, sta
     answer = server.exchange(request(target=f"/hooks/{source}", headers=headers, body=EVENT))
 
     refused(server, answer, status, code)
-
-
-def test_slack_probe_gets_no_answer_when_forged(server):
-    probe = json.dumps({"type": "url_verification", "challenge": "say-this"}).encode()
-    headers = [("X-Slack-Signature", "v0=" + "0" * 64), ("X-Slack-Request-Timestamp", str(now()))]
-
-    answer = server.exchange(request(target="/hooks/slack", headers=headers, body=probe))
-
-    refused(server, answer, 401, "bad_signature")
-    assert b"say-this" not in answer.body
 
 
 def test_receiver_ends_the_connection_after_broken_framing(server):

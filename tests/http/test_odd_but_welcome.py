@@ -39,11 +39,8 @@ BODIES = {
     "byte order mark": '\ufeff{{"id":"{id}","type":"a"}}',
     "integer of 4,000 digits": '{{"id":"{id}","type":"a","data":' + "1" * 4000 + "}}",
     "number below every double": '{{"id":"{id}","type":"a","data":1e-999}}',
-    "time of the far future": '{{"id":"{id}","type":"a","created":99999999999999999999}}',
     "time beyond datetime": '{{"id":"{id}","type":"a","created":1e300}}',
     "time of the year 9999": '{{"id":"{id}","type":"a","created":"9999-12-31T23:59:59-12:00"}}',
-    "time of the year 1 BC": '{{"id":"{id}","type":"a","created":"0001-01-01T00:00:00+12:00"}}',
-    "time that is no time": '{{"id":"{id}","type":"a","created":[true]}}',
     "nested 200 lists": '{{"id":"{id}","type":"a","data":' + "[" * 200 + "]" * 200 + "}}",
     "account not a text": '{{"id":"{id}","type":"a","account":[null]}}',
 }
@@ -79,14 +76,6 @@ def test_receiver_tells_ids_apart_that_differ_in_a_nul(server):
     answers = [server.deliver(body).document["status"] for body in bodies]
 
     assert answers == ["accepted"] * 4
-
-
-def test_receiver_takes_integers_for_ids(server):
-    number = uuid.uuid4().int
-
-    answer = server.deliver(b'{"id":%d,"type":"a"}' % number)
-
-    assert answer.document["events"] == [{"event_id": str(number), "status": "accepted"}]
 
 
 def event(event_id=None):
@@ -160,19 +149,6 @@ WAYS = {
     ),
     "signature in two headers": lambda s, body: request(
         headers=[(name, part) for name, value in head_of(s, body) for part in value.split(",")],
-        body=body,
-    ),
-    "right one among wrong ones": lambda s, body: request(
-        headers=[
-            (name, value.replace(",v1=", ",v0=x,v1=" + "0" * 64 + ",v1=")) for name, value in head_of(s, body)
-        ],
-        body=body,
-    ),
-    "signature in capitals": lambda s, body: request(
-        headers=[
-            (name, value.partition("v1=")[0] + "v1=" + value.partition("v1=")[2].upper())
-            for name, value in head_of(s, body)
-        ],
         body=body,
     ),
     "headers with an underscore": lambda s, body: request(
@@ -262,44 +238,19 @@ def test_receiver_keeps_the_connection_after_a_rejection(server):
     assert [answer.status for answer in answers] == [401, 200]
 
 
-@pytest.mark.parametrize(("source", "status"), [("stripe", 200), ("billing", 409)])
-def test_receiver_never_overwrites_an_event_by_another_body(server, source, status):
-    event_id = unique()
-    first = event(event_id)
-    server.deliver(first, source)
-
-    answer = server.deliver(first[:-1] + b',"amount":1}', source)
-
-    assert answer.status == status
-    assert answer.code == ("conflict" if status == 409 else None)
-    assert bytes(stored(server, first)[3]) == first
-
-
 def test_options_is_answered_with_the_methods(server):
     answer = server.exchange(request("OPTIONS"))
 
     assert (answer.status, answer.headers["allow"], answer.body) == (204, "POST, OPTIONS", b"")
 
 
-def test_slack_probe_is_echoed_when_signed(server):
-    probe = json.dumps({"type": "url_verification", "challenge": "say-this"}).encode()
-
-    answer = server.deliver(probe, "slack")
-
-    assert (answer.status, answer.document) == (200, {"challenge": "say-this"})
-
-
 UNREADABLE = {
     "empty": b"",
-    "blank": b"  \r\n",
-    "not JSON": b"id=evt_1&type=a",
     "cut off": b'{"id":"evt_1","type":"a"',
-    "two documents": b'{"id":"evt_1","type":"a"}{}',
     "not UTF-8": b'{"id":"evt_1","type":"\xff"}',
     "Latin-1": '{"id":"evt_1","type":"\u00e9"}'.encode("latin-1"),
     "UTF-16": '{"id":"evt_1","type":"a"}'.encode("utf-16"),
     "UTF-16 without a mark": '{"id":"evt_1","type":"a"}'.encode("utf-16-le"),
-    "UTF-32": '{"id":"evt_1","type":"a"}'.encode("utf-32"),
     "surrogate in UTF-8": b'{"id":"evt_1","type":"\xed\xa0\x80"}',
     "bare NUL": b'{"id":"evt_1","type":"a\0"}',
     "NULs only": b"\0" * 1000,
@@ -309,21 +260,6 @@ UNREADABLE = {
     "Infinity": b'{"id":"evt_1","type":"a","data":-Infinity}',
     "1e999": b'{"id":"evt_1","type":"a","data":1e999}',
     "integer of 5,000 digits": b'{"id":"evt_1","type":"a","data":' + b"1" * 5000 + b"}",
-    "list": b'[{"id":"evt_1","type":"a"}]',
-    "null": b"null",
-    "text": b'"evt_1"',
-    "number": b"1",
-    "id missing": b'{"type":"a"}',
-    "id null": b'{"id":null,"type":"a"}',
-    "id true": b'{"id":true,"type":"a"}',
-    "id a fraction": b'{"id":1.5,"type":"a"}',
-    "id empty": b'{"id":"","type":"a"}',
-    "id a list": b'{"id":["evt_1"],"type":"a"}',
-    "id an object": b'{"id":{},"type":"a"}',
-    "type missing": b'{"id":"evt_1"}',
-    "type empty": b'{"id":"evt_1","type":""}',
-    "type a list": b'{"id":"evt_1","type":[]}',
-    "last of two ids null": b'{"id":"evt_1","type":"a","id":null}',
     "100,000 lists in a list": b'{"id":"evt_1","type":"a","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
 }
 
