@@ -79,6 +79,19 @@ def refused(project, *arguments, settings="others", cold=False):
     return done.stderr
 
 
+def booked_by(project, *options, schema="hookonce", **environ):
+    """Have a worker do the one event that has come, and return the invoices that are booked then."""
+    worker = project.start("manage.py", "hookonce_worker", *options, **environ)
+    until(
+        lambda: project.query(f"SELECT status FROM {schema}.event_states"),  # noqa: S608  ours
+        [("done",)],
+        seconds=DEADLINE,
+        process=worker,
+    )
+    end(worker)
+    return project.query("SELECT invoice FROM shop_payment")
+
+
 @pytest.mark.parametrize(
     ("alias", "said"),
     [
@@ -116,18 +129,10 @@ def test_role_needs_no_more_than_the_rights_that_db_roles_gives(project):
 
     with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
         assert served.deliver(paid(1)).status == 200
-    worker = project.start(
-        "manage.py", "hookonce_worker", "--alone", "--database", "guest", DJANGO_SETTINGS_MODULE="as_guest"
-    )
-    until(
-        lambda: project.query("SELECT status FROM hookonce.event_states"),
-        [("done",)],
-        seconds=DEADLINE,
-        process=worker,
-    )
-    end(worker)
 
-    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
+    found = booked_by(project, "--alone", "--database", "guest", DJANGO_SETTINGS_MODULE="as_guest")
+
+    assert found == [("in_1",)]
 
 
 def test_psycopg2_is_refused(refusing):
@@ -188,16 +193,7 @@ def test_supervisor_of_many_slots_has_suspects_run_in_the_framework(project):
     with psycopg.connect(project.database_url, autocommit=True) as connection:
         connection.execute("UPDATE hookonce.queue SET handler = 'shop.webhooks.book', waits = 'suspect'")
 
-    worker = project.start("manage.py", "hookonce_worker", "--concurrency", "2")
-    until(
-        lambda: project.query("SELECT status FROM hookonce.event_states"),
-        [("done",)],
-        seconds=DEADLINE,
-        process=worker,
-    )
-    end(worker)
-
-    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
+    assert booked_by(project, "--concurrency", "2") == [("in_1",)]
 
 
 def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, redis_url):
@@ -208,16 +204,7 @@ def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, re
 
     with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
         assert served.deliver(paid(1)).status == 200
-    worker = project.start("manage.py", "hookonce_worker", "--alone")
-    until(
-        lambda: project.query("SELECT status FROM inbox.event_states"),
-        [("done",)],
-        seconds=DEADLINE,
-        process=worker,
-    )
-    end(worker)
-
-    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
+    assert booked_by(project, "--alone", schema="inbox") == [("in_1",)]
 
 
 def test_entry_of_the_ledger_leads_where_its_url_does(refusing):

@@ -24,7 +24,7 @@ django.setup()
 """
 NEEDS = """
 import pytest
-from django.db import DataError, connections, transaction
+from django.db import connections, transaction
 from shop.models import Payment
 import shop.webhooks
 from hookonce import GiveUp, on, on_batch
@@ -60,68 +60,6 @@ def test_row_of_a_handler_that_raises_is_rolled_back(inbox):
     inbox.settle()
     assert dead_with(paid, LookupError).attempts == 2
     assert booked() == []
-"""
-OF_COMMITS = """
-@pytest.mark.parametrize("statement", ["COMMIT", "COMMIT AND CHAIN", "COMMIT; BEGIN"])
-def test_handler_that_commits_is_dead(inbox, statement):
-    @on(*PAID, name="commits")
-    def commits(event, connection):
-        write(event)
-        connection.connection.execute(statement)
-        write(event, "later")
-    inbox.use(commits)
-    dead_with(inbox.deliver(*PAID, event_id="evt_1"), "the transaction is hookonce's: return to commit it")
-    assert booked() == []
-"""
-OF_ATOMIC = """
-@pytest.mark.parametrize("way", ["durable", "sql", "swallow", "set_rollback", "close"])
-def test_what_is_in_the_way_of_the_transaction_fails(inbox, way):
-    @on(*PAID, name="in_the_way", attempts=1)
-    def in_the_way(event, connection):
-        write(event)
-        if way == "durable":
-            with transaction.atomic(durable=True):
-                write(event)
-        elif way == "sql":
-            connection.cursor().execute("COMMIT")
-        elif way == "swallow":
-            try:
-                connection.cursor().execute("SELECT 1/0")
-            except DataError:
-                pass
-        elif way == "set_rollback":
-            transaction.set_rollback(True)
-        else:
-            connection.close()
-    inbox.use(in_the_way)
-    paid = inbox.deliver(*PAID)
-    assert paid.detail.runs[0].status == "dead"
-    assert booked() == []
-
-def test_hook_of_on_commit_finds_the_run_done(inbox):
-    seen = []
-    @on(*PAID, name="hooked")
-    def hooked(event, connection):
-        write(event)
-        transaction.on_commit(lambda: seen.extend(inbox.execute("SELECT status FROM hookonce.run_states")))
-    inbox.use(hooked)
-    inbox.deliver(*PAID)
-    assert seen == [("done",)]
-"""
-OF_STEPS = """
-def test_step_stays_done_where_the_writes_are_rolled_back(inbox):
-    charges = []
-    @on(*PAID, name="pays", attempts=2)
-    def pays(event, connection):
-        event.step("charge", lambda key: charges.append(key) or {"id": 1})
-        write(event)
-        if event.attempt == 1:
-            raise LookupError
-    inbox.use(pays)
-    paid = inbox.deliver(*PAID, event_id="evt_1")
-    inbox.settle()
-    handled_once(paid)
-    assert (booked(), len(charges)) == (["evt_1"], 1)
 """
 OF_REFUSALS = """
 def long(event): ...
@@ -272,15 +210,8 @@ def warm():
     ("tests", "count", "more"),
     [
         pytest.param(
-            OF_FAILURES
-            + OF_COMMITS
-            + OF_STEPS
-            + OF_TRANSACTIONS
-            + OF_ATOMIC
-            + OF_REFUSALS
-            + OF_BATCHES
-            + OF_COROUTINES,
-            21,
+            OF_FAILURES + OF_TRANSACTIONS + OF_REFUSALS + OF_BATCHES + OF_COROUTINES,
+            11,
             "",
             id="effects, refusals, batches and async handlers",
         ),
@@ -359,7 +290,7 @@ def run(place, warm, servers):
 def test_ledger_of_the_tests_lies_in_the_schema_that_is_configured(tmp_path, warm, servers):
     (tmp_path / "hookonce.toml").write_text('[receiver]\nschema = "inbox"\n')
     (tmp_path / "conftest.py").write_text(SET_UP.format(example=str(EXAMPLES / "django")))
-    (tmp_path / "test_it.py").write_text(NEEDS + OF_STEPS)
+    (tmp_path / "test_it.py").write_text(NEEDS + OF_FAILURES)
 
     code, said = run(tmp_path, warm, servers)
 
