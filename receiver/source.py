@@ -3,7 +3,10 @@
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field
+from pydantic import dataclasses as checked
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step
@@ -11,6 +14,7 @@ from hookonce.providers.kit.registry.chosen_ids import ChosenIds
 
 _USER = re.compile(r"(\w+://)[^/?#]*@")
 MAX_QUARANTINE_TIME = timedelta(days=30)
+_TABLE = ConfigDict(extra="forbid")
 FOREVER = timedelta.max
 """How long events are kept of a source that says so: they are never pruned."""
 
@@ -28,22 +32,34 @@ class Limit:
         return self.period / self.count
 
 
-@dataclass(frozen=True, slots=True)
+@checked.dataclass(frozen=True, slots=True, config=_TABLE)
 class Quarantine:
-    """Which rejected deliveries of a source are kept whole (`reasons`), and how many, of how many bytes, how long."""
+    """The bounds of a source's quarantine: `quarantine = true` stands for the defaults; needs `encryption_keys`."""
 
-    count: int = 1000
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """deliveries at most; half of the room an hour"""
     size: int = 10_000_000
+    """bytes of all of them, like `500kB`, `10MB` or `1GB`"""
     time: timedelta = timedelta(days=7)
-    reasons: tuple[str, ...] = ("bad_signature", "stale", "no_secret")
+    """how long each stays; 30d at most, and a day less than `keep_events`"""
+    reasons: tuple[Literal["bad_signature", "stale", "no_secret", "bad_body", "too_large"], ...] = (
+        "bad_signature",
+        "stale",
+        "no_secret",
+    )
+    """for which of these it was rejected"""
 
 
-class Renewed(NamedTuple):
-    """A subscription that a source is to have, of which resource, for which changes, and for how long at a time."""
+@checked.dataclass(frozen=True, slots=True, config=_TABLE)
+class Renewed:
+    """A subscription in a source's `renew`."""
 
     resource: str
-    changes: str
-    lasts: timedelta
+    """the watched resource, as the sender's API names it"""
+    changes: str = "created,updated"
+    """kinds of changes, of a sender that has them"""
+    lasts: timedelta | None = None
+    """for how long it is made at a time; two days at Graph, one at Google"""
 
 
 class SenderApi(NamedTuple):

@@ -245,6 +245,7 @@ LIBRARIES = {
     ),
     "prometheus_client": ("receiver.monitoring",),
     "pydantic": (
+        "receiver.source",
         "receiver.config",
         "receiver.ledger",
         "receiver.desk",

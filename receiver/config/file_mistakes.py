@@ -1,6 +1,6 @@
 """The mistakes of a file's tables: each is one line that names the setting's neighbours, and none hides another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Final, TypeVar, get_args
 
@@ -40,6 +40,17 @@ def validated(model: type[_File], said: dict[str, Any], mistakes: list[str], whe
     mistakes.extend(f"{where}: {line}" for line in _lines(model, findings))
     rest = _without(said, findings)
     return validated(model, rest, mistakes, where) if rest != said else model()
+
+
+def with_read(value: object, **readers: Callable[[object], object]) -> object:
+    """Return an inline table with some of its keys read from their texts. Raises: ValueError that names the key."""
+    read = dict(value) if isinstance(value, dict) else {}
+    for key in readers.keys() & read.keys():
+        try:
+            read[key] = readers[key](read[key])
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+    return read if isinstance(value, dict) else value
 
 
 def settings_of(table: type) -> dict[str, FieldInfo]:

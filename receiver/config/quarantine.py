@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from hookonce.receiver.config.durations import format_duration, parse_duration
+from hookonce.receiver.config.file_mistakes import with_read
 from hookonce.receiver.source import MAX_QUARANTINE_TIME, Quarantine
 
 _SIZE = re.compile(r"(\d{1,6})([kmg])b", re.ASCII)
@@ -22,40 +20,18 @@ def parse_size(text: object) -> int:
     return int(parts[1]) * _UNITS[parts[2]]
 
 
-def _bounded(time: timedelta) -> timedelta:
+def _bounded_time(text: object) -> timedelta:
+    time = parse_duration(text)
     if not timedelta(0) < time <= MAX_QUARANTINE_TIME:
         raise ValueError(f"expected {format_duration(MAX_QUARANTINE_TIME)} at most")
     return time
 
 
-class QuarantineTable(BaseModel):
-    """The bounds of a source's quarantine: `quarantine = true` stands for the defaults; needs `encryption_keys`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    count: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """deliveries at most; half of the room an hour"""
-    size: Annotated[int, BeforeValidator(parse_size)] = 10_000_000
-    """bytes of all of them, like `500kB`, `10MB` or `1GB`"""
-    time: Annotated[timedelta, BeforeValidator(parse_duration), AfterValidator(_bounded)] = timedelta(days=7)
-    """how long each stays; 30d at most, and a day less than `keep_events`"""
-    reasons: tuple[Literal["bad_signature", "stale", "no_secret", "bad_body", "too_large"], ...] = (
-        "bad_signature",
-        "stale",
-        "no_secret",
-    )
-    """for which of these it was rejected"""
-
-    def bounds(self) -> Quarantine:
-        """Return what the receiver goes by."""
-        return Quarantine(**dict(self))
-
-
-def expand_defaults(value: object) -> object:
-    """Return what `true` and `false` stand for: all the defaults, and no quarantine."""
+def read_quarantine(value: object) -> object:
+    """Return what `true` and `false` stand for, or a table with its texts read. Raises: ValueError."""
     if isinstance(value, bool):
-        return QuarantineTable() if value else None
-    return value
+        return Quarantine() if value else None
+    return with_read(value, size=parse_size, time=_bounded_time)
 
 
 def quarantine_mistakes(

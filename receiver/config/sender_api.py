@@ -9,88 +9,54 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Annotated, Protocol
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.file_mistakes import with_read
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.secret_references import Reference
 from hookonce.receiver.config.servers import read_toml
-from hookonce.receiver.source import Renewed, SenderApi
+from hookonce.receiver.source import SenderApi
 
 SHORTEST = timedelta(minutes=10)
 HIDDEN = "HOOKONCE_HIDDEN_KEYS"
 """The descriptor of the file in which a supervisor keeps the keys for its sweep."""
 
 
-class RenewedTable(BaseModel):
-    """A subscription in a source's `renew`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    resource: str
-    """the watched resource, as the sender's API names it"""
-    changes: str = "created,updated"
-    """kinds of changes, of a sender that has them"""
-    lasts: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
-    """for how long it is made at a time; two days at Graph, one at Google"""
+def read_renewed(value: object) -> object:
+    """Return the tables of `renew` with their spans read. Raises: ValueError."""
+    return [with_read(each, lasts=parse_duration) for each in value] if isinstance(value, list) else value
 
 
-class _Table(Protocol):
-    @property
-    def api_key(self) -> str | None: ...
-    @property
-    def api(self) -> str: ...
-    @property
-    def reconcile(self) -> timedelta | None: ...
-    @property
-    def renew(self) -> Sequence[RenewedTable]: ...
-    @property
-    def id(self) -> Sequence[str]: ...
-
-
-def sender_api(table: _Table, provider: Provider, url: str, mistakes: list[str]) -> SenderApi | None:
-    """Return what a source asks its sender, None where it does not, adding to `mistakes`."""
-    if not (table.api_key or table.api or table.reconcile or table.renew):
-        return None
-    mistakes.extend(_mistakes(table, provider, url))
-    renewal = provider.renewal
-    lasts = renewal.lasts if renewal else timedelta()
-    renewed = tuple(Renewed(each.resource, each.changes, each.lasts or lasts) for each in table.renew)
-    return SenderApi(table.api_key or "", table.api.rstrip("/"), table.reconcile, renewed)
-
-
-def _mistakes(table: _Table, provider: Provider, url: str) -> Iterator[str]:
+def sender_api_mistakes(asked: SenderApi, provider: Provider, url: str, *, own_ids: bool) -> Iterator[str]:
+    """Yield what is wrong with questions to a sender, whose URL of ours is `url`; `own_ids`: the operator chose ids."""
     listing, renewal = provider.listing, provider.renewal
-    if not table.api_key or Reference.parse(table.api_key) is None:
+    if Reference.parse(asked.key) is None:
         yield 'needs api_key where it asks its sender; write api_key = "env:NAME" or "file:/path"'
-    if (table.reconcile or table.api) and listing is None:
+    if (asked.every or asked.api) and listing is None:
         yield f"has reconcile or api, and {provider.name} is not asked for what it sent; remove them"
-    if table.renew and renewal is None:
+    if asked.renewed and renewal is None:
         yield f"has renew, and {provider.name} has no subscriptions that are renewed; remove it"
-    if table.reconcile and table.reconcile < SHORTEST:
+    if asked.every and asked.every < SHORTEST:
         yield "reconcile is shorter than 10m; expected that or longer"
-    if listing and (table.reconcile or table.api) and not re.fullmatch(listing.api, table.api.rstrip("/")):
+    if listing and (asked.every or asked.api) and not re.fullmatch(listing.api, asked.api):
         expected = f"expected {listing.api}" if listing.api else "remove it"
         yield f"api is not an address of {provider.name}'s list; {expected}"
-    if listing and listing.redeliver and table.id and table.reconcile:
+    if listing and listing.redeliver and own_ids and asked.every:
         yield "has reconcile and id, but its sender's list has its own ids only; remove one of them"
-    if table.renew and not url.startswith("https://"):
+    if asked.renewed and not url.startswith("https://"):
         yield "has renew and no https URL for its sender; set public_url"
-    resources = [each.resource for each in table.renew]
+    resources = [each.resource for each in asked.renewed]
     if len(set(resources)) < len(resources):
         yield "renew names a resource twice"
-    if renewal:
-        yield from (
-            f"renew names {each!r}; expected {renewal.resource}"
-            for each in resources
-            if not re.fullmatch(renewal.resource, each)
-        )
+    yield from (
+        f"renew names {each!r}; expected {renewal.resource}"
+        for each in resources
+        if renewal and not re.fullmatch(renewal.resource, each)
+    )
 
 
 def withdraw(environ: MutableMapping[str, str] | None = None) -> dict[str, str]:
@@ -102,11 +68,8 @@ def withdraw(environ: MutableMapping[str, str] | None = None) -> dict[str, str]:
     if hidden := environ.pop(HIDDEN, ""):
         with suppress(OSError):
             os.close(int(hidden))
-    found: dict[str, str] = {}
-    for reference in _references(environ):
-        if reference.kind == "env" and reference.place in environ:
-            found[reference.place] = environ.pop(reference.place)
-    return found
+    named = {each.place for each in _references(environ) if each.kind == "env"}
+    return {name: environ.pop(name) for name in named & environ.keys()}
 
 
 def hide() -> None:
@@ -132,13 +95,11 @@ def restore() -> None:
             os.environ.setdefault(name, value)
 
 
-def _references(environ: MutableMapping[str, str]) -> Sequence[Reference]:
-    tables: object = {}
+def _references(environ: MutableMapping[str, str]) -> Iterator[Reference]:
+    tables: object = None
     with suppress(ConfigError):
         tables = read_toml(environ).get("sources")
-    keys = (
-        [each.get("api_key") for each in tables.values() if isinstance(each, dict)]
-        if isinstance(tables, dict)
-        else []
-    )
-    return [reference for key in keys if isinstance(key, str) and (reference := Reference.parse(key))]
+    for each in tables.values() if isinstance(tables, dict) else ():
+        key = each.get("api_key") if isinstance(each, dict) else None
+        if isinstance(key, str) and (reference := Reference.parse(key)):
+            yield reference

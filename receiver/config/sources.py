@@ -16,12 +16,12 @@ from hookonce.providers.kit.registry.message_ids import with_message_ids
 from hookonce.receiver.config import source_choices
 from hookonce.receiver.config.addresses import address_of
 from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
+from hookonce.receiver.config.quarantine import read_quarantine
 from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
-from hookonce.receiver.config.sender_api import RenewedTable, sender_api
+from hookonce.receiver.config.sender_api import read_renewed, sender_api_mistakes
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean
-from hookonce.receiver.source import Limit, Source
+from hookonce.receiver.source import Limit, Quarantine, Renewed, SenderApi, Source
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _DECLARED = frozenset({"hmac", "signed", "jwt"})
@@ -71,7 +71,7 @@ class SourceTable(BaseModel):
     """let anyone send; only where the sender proves nothing anyway"""
     redact: tuple[str, ...] = ()
     """paths in bodies, like `$.card.number`, that are never stored"""
-    quarantine: Annotated[QuarantineTable | None, BeforeValidator(expand_defaults)] = None
+    quarantine: Annotated[Quarantine | None, BeforeValidator(read_quarantine)] = None
     """keep rejected deliveries whole, sealed: `true`, or a table with bounds"""
     expect_every: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
     """a longer silence raises an alert; without it, the rhythm is learned"""
@@ -97,7 +97,7 @@ class SourceTable(BaseModel):
     """address of what is asked there, of senders that have one for each hook: [how](../how-to/reconcile.md)"""
     reconcile: Annotated[timedelta | None, BeforeValidator(parse_duration)] = None
     """how often its sender is asked what it sent, and for what is missing"""
-    renew: tuple[RenewedTable, ...] = ()
+    renew: Annotated[tuple[Renewed, ...], BeforeValidator(read_renewed)] = ()
     """subscriptions that the sweep makes and renews, as tables with `resource`, `changes` and `lasts`:
     [how](../how-to/renew.md)"""
     over_limit: Literal["hold", "refuse"] | None = None
@@ -132,62 +132,69 @@ class SourceReader:
             self._mistake("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
         if self._name == ALERTS_SOURCE:
             self._mistake("the name is kept for our own events; take another")
-        provider = self._provider(places)
-        resolved = [(reference, self._resolve(reference)) for reference in self._table.secrets]
-        secrets = tuple(secret for _, of_reference in resolved for secret in of_reference)
+        provider, table = self._provider(places), self._table
+        resolved = [(reference, self._resolve(reference)) for reference in table.secrets]
         if provider is None:
             return None
         self._check_proof(provider)
-        self._check_repeats(provider)
-        if self._table.accept and provider.mode is None:
-            self._mistake(
-                f"has accept, but {provider.name} does not tell test events from live ones; remove it"
-            )
+        self._check_settings(provider)
         self._check_url(provider, public_url)
-        found: list[str] = []
-        table = self._table
-        chosen = source_choices.checked_ids(
-            ChosenIds(table.id, table.account, table.scope_ids_by_account), found
-        )
-        limited = bool(table.rate or table.quota)
-        refuses_with = source_choices.refusal(table.over_limit, provider, found, limited=limited)
-        asked = sender_api(table, provider, table.url or public_url, found)
-        for text in found:
-            self._mistake(text)
-        names = _secret_names(resolved)
-        for secret_name, secret in zip(names, secrets, strict=True):
-            try:
-                if provider.check_secret:
-                    provider.check_secret(secret)
-            except ValueError as error:
-                self._mistake(f"the secret in {secret_name} is not one: {error}")
-        broker = None if self._table.from_ is None else self._broker(self._table.from_)
-        same = {name: getattr(self._table, name) for name in _SAME}
-        found_here: dict[str, Any] = {
+        chosen, refuses_with, asked = self._choices(provider, public_url)
+        secrets = self._checked_secrets(provider, resolved)
+        broker = None if table.from_ is None else self._broker(table.from_)
+        own_ids = with_message_ids(provider) if broker is not None else provider
+        found: dict[str, Any] = {
             "name": self._name,
-            "provider": with_chosen_ids(
-                with_message_ids(provider) if broker is not None else provider, chosen
-            ),
+            "provider": with_chosen_ids(own_ids, chosen),
             "broker": broker,
-            "unauthenticated": self._table.unauthenticated or self._table.authenticity == "queue",
-            "secrets": secrets,
-            "repeats": self._table.repeats or ("hold" if provider.holds_repeats else "run"),
-            "window": timedelta(seconds=self._table.window),
+            "unauthenticated": table.unauthenticated or table.authenticity == "queue",
+            "secrets": tuple(secret for _, secret in secrets),
+            "secret_names": tuple(name for name, _ in secrets),
+            "repeats": table.repeats or ("hold" if provider.holds_repeats else "run"),
+            "window": timedelta(seconds=table.window),
             "public_url": public_url.rstrip("/"),
             "redact": self._redact(),
-            "quarantine": self._table.quarantine and self._table.quarantine.bounds(),
-            "tests": self._table.tests or self._environ.get(TESTS) == "1",
-            "references": self._table.secrets,
+            "tests": table.tests or self._environ.get(TESTS) == "1",
+            "references": table.secrets,
             "chosen": chosen,
             "refuses_with": refuses_with,
-            "secret_names": names,
-            "tolerance": self._tolerance(provider),
             "secret_notes": tuple(self._notes()),
             "url": self._url(),
             "sender_api": asked,
-            "url_reference": self._table.url if self._table.url and Reference.parse(self._table.url) else "",
+            "url_reference": table.url if table.url and Reference.parse(table.url) else "",
         }
-        return Source(**same | found_here)
+        return Source(**{name: getattr(table, name) for name in _SAME} | found)
+
+    def _choices(self, provider: Provider, public_url: str) -> tuple[ChosenIds, int | None, SenderApi | None]:
+        """Return where ids are, the status beyond a limit, and what the sender is asked."""
+        table, wrong = self._table, list[str]()
+        chosen = source_choices.checked_ids(
+            ChosenIds(table.id, table.account, table.scope_ids_by_account), wrong
+        )
+        limited = bool(table.rate or table.quota)
+        refuses_with = source_choices.refusal(table.over_limit, provider, wrong, limited=limited)
+        asked = SenderApi(table.api_key or "", table.api.rstrip("/"), table.reconcile, table.renew)
+        if any(asked):
+            wrong += sender_api_mistakes(asked, provider, table.url or public_url, own_ids=bool(table.id))
+        for text in wrong:
+            self._mistake(text)
+        return chosen, refuses_with, asked if any(asked) else None
+
+    def _checked_secrets(
+        self, provider: Provider, resolved: list[tuple[str, list[str]]]
+    ) -> list[tuple[str, str]]:
+        """Return each secret below its reference; of several in one variable, its number too."""
+        found = []
+        for reference, values in resolved:
+            for n, secret in enumerate(values, 1):
+                name = reference.removesuffix("?") + (f" ({n} of {len(values)})" if values[1:] else "")
+                found.append((name, secret))
+                try:
+                    if provider.check_secret:
+                        provider.check_secret(secret)
+                except ValueError as error:
+                    self._mistake(f"the secret in {name} is not one: {error}")
+        return found
 
     def _broker(self, text: str) -> str:
         """Return the address of a broker, '' where its reference leads nowhere in this environment."""
@@ -207,22 +214,7 @@ class SourceReader:
                 if reference and (note := surroundings(written)):
                     yield f"the secret in {reference.kind}:{reference.place} {note}"
 
-    def _tolerance(self, provider: Provider) -> timedelta | None:
-        if self._table.tolerance and provider.tolerance is None:
-            self._mistake(f"has tolerance, and {provider.name} signs no time; remove it")
-        if self._table.tolerance and self._table.tolerance > _LONGEST_TOLERANCE:
-            self._mistake(
-                "tolerance is longer than 30d; expected at most that: older deliveries are captured ones"
-            )
-        return self._table.tolerance
-
     def _redact(self) -> tuple[tuple[Step, ...], ...]:
-        if self._table.quarantine and not self._table.keep_body:
-            self._mistake(
-                "has keep_body = false and quarantine, but what is in quarantine is whole; remove one of them"
-            )
-        if self._table.redact and self._table.quarantine:
-            self._mistake("has redact and quarantine, but what is in quarantine is whole; remove one of them")
         parsed = []
         for path in self._table.redact:
             try:
@@ -232,30 +224,43 @@ class SourceReader:
         return tuple(parsed)
 
     def _check_proof(self, provider: Provider) -> None:
-        """Require that the table says that anyone may send, where the sender proves nothing."""
-        if self._table.authenticity == "queue":
-            if self._table.from_ is None:
+        """Require that the table says that anyone may send, or what repeats are, where the sender proves too little."""
+        table, is_open = self._table, self._table.unauthenticated
+        if table.authenticity == "queue":
+            if table.from_ is None:
                 self._mistake('has authenticity = "queue" and no from; set from, or remove it')
-            return
-        is_open = self._table.unauthenticated
-        if is_open and not provider.unauthenticated:
+        elif is_open and not provider.unauthenticated:
             self._mistake(f"has unauthenticated = true, but {provider.name} proves who it is; remove that")
-        is_proven = self._table.secrets or not self._need_secrets  # a variable may name one elsewhere
-        if provider.unauthenticated and not is_open and not is_proven:
-            self._mistake(
+        elif provider.unauthenticated and not is_open and self._need_secrets and not table.secrets:
+            self._mistake(  # without need of secrets, a variable may name one elsewhere
                 f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
                 f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
             )
-
-    def _check_repeats(self, provider: Provider) -> None:
-        """Require an answer for repeats, where a captured delivery could be sent again under another id at any time."""
-        is_bound = provider.id_is_signed or provider.tolerance is not None
-        is_bound = is_bound or self._table.authenticity == "queue"
-        if provider.name in _DECLARED and not (is_bound or provider.body_is_unsigned or self._table.repeats):
+        is_bound = provider.id_is_signed or provider.tolerance is not None or table.authenticity == "queue"
+        if provider.name in _DECLARED and not (is_bound or provider.body_is_unsigned or table.repeats):
             self._mistake(
                 "signs neither its id nor a time, so a captured delivery can be sent again under another id; write "
                 'repeats = "hold" where no two of its events have equal bodies, else repeats = "run"'
             )
+
+    def _check_settings(self, provider: Provider) -> None:
+        """Find settings that mean nothing for this sender, or beside another one."""
+        table = self._table
+        if table.accept and provider.mode is None:
+            self._mistake(
+                f"has accept, but {provider.name} does not tell test events from live ones; remove it"
+            )
+        if table.tolerance and provider.tolerance is None:
+            self._mistake(f"has tolerance, and {provider.name} signs no time; remove it")
+        if table.tolerance and table.tolerance > _LONGEST_TOLERANCE:
+            self._mistake(
+                "tolerance is longer than 30d; expected at most that: older deliveries are captured ones"
+            )
+        for named, is_set in (("keep_body = false", not table.keep_body), ("redact", table.redact)):
+            if table.quarantine and is_set:
+                self._mistake(
+                    f"has {named} and quarantine, but what is in quarantine is whole; remove one of them"
+                )
 
     def _check_url(self, provider: Provider, public_url: str) -> None:
         """Never guess our URL from a request: its Host is whatever somebody wrote there."""
@@ -329,12 +334,3 @@ class SourceReader:
         self._mistakes.append(
             f"source '{self._name}' {text}" if text.startswith("has ") else f"source '{self._name}': {text}"
         )
-
-
-def _secret_names(resolved: list[tuple[str, list[str]]]) -> tuple[str, ...]:
-    """Return the reference of each secret; of several in one variable, its number too."""
-    return tuple(
-        reference.removesuffix("?") + (f" ({n + 1} of {len(values)})" if len(values) > 1 else "")
-        for reference, values in resolved
-        for n in range(len(values))
-    )

@@ -49,13 +49,13 @@ MAX_AT_ONCE: Final = 1000
 """Ids that one script takes: Redis does nothing else meanwhile."""
 _BYTES_OF_DIGEST: Final = 16
 _BYTES_IN_SET: Final = 72
-"""Of Redis's memory for each digest in a set; Valkey 8 takes 40."""
+"""The bytes that Redis needs for each digest in a set; Valkey 8 needs 40."""
 _BYTES_BESIDE: Final = 400_000
-"""Of names, figures, the script, and a connection."""
+"""The bytes of names, figures, the script, and a connection."""
 _SHARE_OF_HASHES: Final = 0.65
-"""Of those that the smallest filter needs: a third less work for a tenth more memory."""
+"""The share of the smallest filter's hashes that is used: a third less work for a tenth more memory."""
 _MAX_BITS: Final = 2**32 - 1
-"""Of one string of Redis."""
+"""The bits that one string of Redis can have."""
 _LONGEST_DECLARATION: Final = 200
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LONGEST: Final = timedelta(days=30)

@@ -68,6 +68,9 @@ def test_nothing_chosen_changes_nothing(tmp_path):
         ('keep_events = "3d"', 'set its keep_events to "4d" or more'),
         ('keep_events = "always"', "expected a number with its unit"),
         ("keep_body = false\nquarantine = true", "what is in quarantine is whole"),
+        ('quarantine = { time = "31d" }', "quarantine: time: expected 30 d at most"),
+        ("quarantine = { size = 500 }", "quarantine: size: expected a number with its unit"),
+        ("quarantine = { count = 0 }", "[sources.a.quarantine] count: expected greater than or equal to 1"),
     ],
 )
 def test_mistake_is_told(tmp_path, lines, said):

@@ -64,7 +64,7 @@ def _renewed(
         raise CallFailed(
             f"source '{client.source.name}' has no secret here; set {client.source.secret_places}"
         )
-    wanted = Wanted(each.resource, each.changes, client.source.url_of(), secret, each.lasts)
+    wanted = Wanted(each.resource, each.changes, client.source.url_of(), secret, each.lasts or renewal.lasts)
     old = Subscription(known.id, known.expires_at or client.now, known.handle or "") if known.id else None
     if old and renewal.renew:
         answer = client.send(connection, renewal, renewal.renew(wanted, old, token, client.now))
