@@ -5,6 +5,7 @@ With our worker, and with gunicorn's own of gevent: the same core answers behind
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -175,6 +176,15 @@ def _await(server):
         until(status, 200, what="the receiver's start", seconds=60, away=OSError, process=server.process)
     except AssertionError as error:
         raise AssertionError(server.logged()) from error
+
+
+@pytest.fixture(scope="module")
+def many_files():
+    """Let this process have as many connections as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else 65536, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture(scope="module")

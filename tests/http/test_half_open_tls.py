@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import resource
 import socket
 import time
 import uuid
@@ -19,12 +18,7 @@ PROMPT = 2
 """Seconds an honest sender waits at most, on a machine that has other things to do."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def many_files():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else 65536, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+pytestmark = pytest.mark.usefixtures("many_files")
 
 
 @pytest.fixture(scope="module")

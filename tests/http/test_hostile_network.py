@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import resource
 import socket
 import statistics
 import struct
@@ -25,12 +24,7 @@ PROMPT = 1
 """Seconds an honest sender waits at most."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def many_files():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else 65536, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+pytestmark = pytest.mark.usefixtures("many_files")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from tests.support.stories.fixtures import (
     made_lab,
     many_lab,
     nurseries,
+    stack,
     wrong_lab,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "made_lab",
     "many_lab",
     "nurseries",
+    "stack",
     "wrong_lab",
 ]

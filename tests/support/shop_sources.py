@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
@@ -75,3 +77,17 @@ class Sources:
             self._drain.close()
         self.intake.close()
         self.ledger.close()
+
+
+@pytest.fixture
+def open_sources(database_url, redis_url, tmp_path):
+    """A function: the application with a source that has these options."""
+    made = []
+
+    def make(options="", **changes):
+        made.append(Sources(database_url, changes.pop("redis_url", redis_url), tmp_path, options, **changes))
+        return made[-1]
+
+    yield make
+    for each in reversed(made):
+        each.close()

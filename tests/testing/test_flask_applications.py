@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.frameworks.test_flask_home import MODELS
 from tests.support.page_commands import DOCS
 from tests.support.warm_python import WarmPython
 from tests.testing.test_django_projects import run
@@ -23,18 +24,6 @@ def create_app():
     app.config["CURRENCY"] = "EUR"
     db.init_app(app)
     return app
-"""
-MODELS = """
-from flask_sqlalchemy import SQLAlchemy
-
-db = SQLAlchemy()
-
-
-class Payment(db.Model):
-    __tablename__ = "payments"
-    id = db.mapped_column(db.Integer, primary_key=True)
-    invoice = db.mapped_column(db.String)
-    currency = db.mapped_column(db.String)
 """
 HANDLERS = """
 from flask import current_app

@@ -2,6 +2,7 @@
 
 import contextlib
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from tests.support.stories.backup import Backup
 from tests.support.stories.lab import DjangoLab, Lab, ManyLab, opened
 from tests.support.stories.nursery import Nursery
+
+DEADLINE = 8.5
+"""Seconds in which a sender has any answer; most give ten."""
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +76,17 @@ def backup(data_directory):
     made = Backup(data_directory)
     yield made
     made.postgres.stop()
+
+
+@pytest.fixture
+def stack(running_stack):
+    """The stack, to be left with nothing lost, nothing doubled, and no process of it started anew."""
+    before = running_stack.receivers + running_stack.workers
+    running_stack.rest()
+    began = time.monotonic()
+    yield running_stack
+    assert running_stack.violations() == []
+    print(running_stack.figures(began))  # noqa: T201  for `make soak`
+    assert {answer.status for answer in running_stack.since(began)} <= {200, 503}
+    assert max(answer.seconds for answer in running_stack.since(began)) < DEADLINE
+    assert running_stack.receivers + running_stack.workers == before
