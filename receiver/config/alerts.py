@@ -15,6 +15,7 @@ from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import Reference, Unreadable
 
 _OFF = "off"
+_SMTP = "[alerts.mail] smtp"
 _RATE = re.compile(r"(\d{1,6})/(\d{1,6}[smhdw])", re.ASCII)
 _MAX_RATE_WINDOW = timedelta(days=7)  # activity is kept by the minute for a little longer
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -196,49 +197,32 @@ def read_alerts(table: Alerts, environ: Mapping[str, str], mistakes: list[str]) 
     if mail := table.mail:
         if not mail.to:
             mistakes.append("[alerts.mail] to: expected the recipients' addresses")
-        read["mail"] = replace(mail, smtp=_read_smtp(mail.smtp, environ, mistakes))
+        read["mail"] = replace(mail, smtp=url(mail.smtp, _SMTP))
     return replace(table, **read)
 
 
 def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str], setting: str) -> str:
     """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
     url = entry if "://" in entry else _resolved(entry, environ)
-    if url == "":
-        return ""
     try:
         parts = urlsplit(url or "")
-        is_good = bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-        )
+        if setting == _SMTP:
+            is_good = parts.scheme in {"smtp", "smtps"} and parts.port != 0
+            is_good = is_good and not (url == entry and parts.password)
+        else:
+            is_good = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+        is_good = url == "" or (is_good and bool(parts.hostname))
     except ValueError:
         is_good = False
-    if not is_good:
-        mistakes.append(
-            f"{setting} is not an https:// URL (http:// on this machine only), nor a reference "
-            'like "env:NAME" to one'
-        )
-        return ""
-    return url or ""
-
-
-def _read_smtp(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> str:
-    """Return the URL of a mail server, which may be written out where it holds no password; '' if there is none."""
-    url = entry if "://" in entry else _resolved(entry, environ)
-    try:
-        parts = urlsplit(url or "")
-        is_good = url == "" or (
-            bool(parts.hostname) and parts.scheme in {"smtp", "smtps"} and parts.port != 0
-        )
-        is_good = is_good and not (url == entry and parts.password)
-    except ValueError:
-        is_good = False
-    if not is_good:
-        mistakes.append(
-            "[alerts.mail] smtp: expected smtp://HOST or smtps://HOST, and with a password in it "
-            'a reference like "env:NAME" to that'
-        )
-        return ""
-    return url or ""
+    if is_good:
+        return url or ""
+    mistakes.append(
+        f'{_SMTP}: expected smtp://HOST or smtps://HOST, and with a password in it a reference like "env:NAME" to that'
+        if setting == _SMTP
+        else f"{setting} is not an https:// URL (http:// on this machine only), nor a reference "
+        'like "env:NAME" to one'
+    )
+    return ""
 
 
 def _resolved(text: str, environ: Mapping[str, str]) -> str | None:

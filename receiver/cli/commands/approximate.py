@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +9,6 @@ from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.options.time_option import SPAN
 from hookonce.receiver.cli.output.tables import print_json, show
-
-if TYPE_CHECKING:
-    from hookonce.receiver.redis.approximate import Shape
 
 
 @click.group()
@@ -52,13 +48,10 @@ def plan(keep: timedelta, most: int, one_in: int, *, exact: bool, as_json: bool)
     )
     click.echo(f"{shape.memory / 1e6:,.1f} MB of Redis at most: {SPANS} {how}")
     if not exact:
+        other = replace(shape, exact=True).memory / 1e6
         click.echo(
-            f"full, one new id in {one_in:,} is taken for known; with --exact none is, for {_exact(shape):,.1f} MB"
+            f"full, one new id in {one_in:,} is taken for known; with --exact none is, for {other:,.1f} MB"
         )
-
-
-def _exact(shape: "Shape") -> float:
-    return replace(shape, exact=True).memory / 1e6
 
 
 @approximate.command("list")

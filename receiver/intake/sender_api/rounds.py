@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -60,11 +60,10 @@ class Rounds:
             is_failing = state is not None and state.failed_since is not None
             if client.asked.every and (is_due or (name in open_ and not is_failing)):
                 self.reconcile(connection, name)
-            renewal = client.source.provider.renewal
-            for each in client.asked.renewed if renewal else ():
-                told = renew(connection, client, renewal, each) if renewal else None
-                if told:
-                    log.warning("source '%s': %s", name, told)
+            if renewal := client.source.provider.renewal:
+                for each in client.asked.renewed:
+                    if told := renew(connection, client, renewal, each):
+                        log.warning("source '%s': %s", name, told)
 
     def reconciler(self, source: Source) -> Reconciler:
         """Return what compares the list of a source's sender. Raises `CallFailed` where there is none."""
@@ -100,7 +99,8 @@ class Rounds:
             if eager or state.due_at <= client.now:
                 reconciler.run(connection, state, since)
                 state = ledger.listings(connection)[name]
-                self._due(connection, name, client.asked.every or timedelta(hours=1))
+                due_at = client.now + (client.asked.every or timedelta(hours=1))
+                ledger.update_listing(connection, name, due_at=due_at)
                 if state.problem:
                     log.warning("source '%s': %s", name, state.problem)
             reconciler.settle(connection, state, eager=eager)
@@ -114,9 +114,6 @@ class Rounds:
     def left(self, connection: psycopg.Connection, name: str) -> int:
         """Return how many events of a source are missing still."""
         return len(ledger.missing(connection, name))
-
-    def _due(self, connection: psycopg.Connection, name: str, after: timedelta) -> None:
-        ledger.update_listing(connection, name, due_at=self._means.now() + after)
 
     def _failed(
         self, connection: psycopg.Connection, state: ListingState, client: Client, error: CallFailed
@@ -137,23 +134,19 @@ class Rounds:
     def _expect_one_source(self, client: Client) -> None:
         """Raise `CallFailed` where two sources ask for one list: which of them lacks an event, it does not say."""
         mine = account_of(client)
-        twins = [
-            each.source.name for each in self._asking() if each is not client and account_of(each) == mine
-        ]
-        if twins:
-            raise CallFailed(
-                f"sources '{client.source.name}' and '{twins[0]}' ask for the list of one account, which does not say "
-                "whose an event is; have one of them ask"
-            )
-
-    def _asking(self) -> Iterator[Client]:
         for each in self._clients.values():
-            if each.asked.every and each.source.provider.listing:
-                try:
-                    each.key()
-                except CallFailed:
+            with suppress(CallFailed):
+                each.key()
+                asks = each.asked.every and each.source.provider.listing and each is not client
+                if not asks or account_of(each) != mine:
                     continue
-                yield each
+                twins = f"sources '{client.source.name}' and '{each.source.name}'"
+                break
+        else:
+            return
+        raise CallFailed(
+            f"{twins} ask for the list of one account, which does not say whose an event is; have one of them ask"
+        )
 
     def close(self) -> None:
         """Close what is open."""
