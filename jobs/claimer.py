@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from functools import cached_property
 
 import psycopg
 from sqlalchemy import NullPool
@@ -150,10 +149,6 @@ class Claimer:
         with self._engine.connect() as connection:
             yield engines.raw(connection)
 
-    @cached_property
-    def _names(self) -> list[str]:
-        return sorted({handler.name for handler in self.registry})
-
     # Where the ledger goes away
 
     def hear(self, error: BaseException, executor: Executor) -> bool:
@@ -246,7 +241,7 @@ class Claimer:
 
     def _claim_suspect(self, overdue: timedelta = timedelta(0)) -> ClaimedRun | None:
         """Claim a suspect that was due for so long, to be run with nothing beside it."""
-        wanted = Waiting(Waits.SUSPECT, self._names, wait=overdue)
+        wanted = Waiting(Waits.SUSPECT, sorted({each.name for each in self.registry}), wait=overdue)
         claim = self._claim_waiting(wanted, Plan(self.registry))
         return claim.runs[0] if claim.runs else None
 
@@ -405,7 +400,7 @@ class Claimer:
         with self.tolerating("claims that are over were not forgotten", level=logging.DEBUG):
             if finished := self._held.take_finished():  # no claim follows that would forget them
                 with self.executor.idle_ledger.transaction():
-                    leases.forget(self.executor.ledger, finished)
+                    leases.forget(self.executor.connection.ledger, finished)
         return 0
 
     def flush(self) -> None:

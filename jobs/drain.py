@@ -1,7 +1,8 @@
 """The functions of RQ's jobs, whose names are in Redis; and a worker's parts: its configuration and its handlers."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 from hookonce.jobs.alerts import delivery
@@ -53,19 +54,20 @@ def handlers_of(settings: Settings) -> Registry:
 
 def perform(ids: Sequence[int]) -> int:
     """Do the RQ job in a worker of RQ's own that forks for each: all that is said of it is said before that ends."""
-    claimer = process_claimer()
-    try:
+    with _ending(process_claimer()) as claimer:
         return on_notification(claimer, ids)
-    finally:
-        claimer.finish()
-        claimer.flush()
 
 
 def requeue(event: int, handler: str, cycle: int) -> int:
     """Do the job of a dead run in a worker of RQ's own that forks for each."""
-    claimer = process_claimer()
-    try:
+    with _ending(process_claimer()) as claimer:
         return on_requeued(claimer, event, handler, cycle)
+
+
+@contextmanager
+def _ending(claimer: Claimer) -> Iterator[Claimer]:
+    try:
+        yield claimer
     finally:
         claimer.finish()
         claimer.flush()

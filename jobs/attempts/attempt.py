@@ -295,11 +295,6 @@ class Executor:
         self._calls.close()
 
     @property
-    def ledger(self) -> psycopg.Connection:
-        """The connection, for claiming and releasing between attempts."""
-        return self.connection.ledger
-
-    @property
     def idle_ledger(self) -> psycopg.Connection:
         """The connection in no transaction (`AttemptConnection.idle_ledger`)."""
         return self.connection.idle_ledger

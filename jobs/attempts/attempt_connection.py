@@ -227,11 +227,6 @@ class AttemptConnection:
             self.begin()
         return self._connection, self._driver  # type: ignore[return-value]  # both are open
 
-    def rolled_back(self) -> psycopg.Connection:
-        """Roll back; return the driver's connection."""
-        self.reset()
-        return self.ledger
-
     def end(self, ended: Ended, *, begins_next: bool = False, waits_for_flush: bool = True) -> None:
         """End an attempt as done, and commit. Raises `LeaseLost`, `CutOff`, and what has failed in it.
 

@@ -300,7 +300,7 @@ class Pool(Claimer):
                 self._release(self.buffer.take_late())
             self._lost.give_back(self, last)
             with self.tolerating("the end was not reported"):
-                self._report.end(last.ledger)
+                self._report.end(last.connection.ledger)
             super().finish()
             last.close()
             self.executor = ours

@@ -163,7 +163,7 @@ def test_suspect_whose_attempt_fails_is_no_suspect_any_more(connection):
 def test_suspect_that_is_given_back_is_not_charged(connection):
     run = claim_suspect(connection)
 
-    assert takeover.give_back(connection, run.token)
+    assert takeover.settle(connection, run) == "waiting"
 
     assert runs(connection)[0] == ("waiting", 0, "suspect", True)
     assert failures(connection) == []

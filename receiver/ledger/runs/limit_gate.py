@@ -163,7 +163,9 @@ def hold_back(
     given = {(handler, key): schedule for handler, key, _, schedule, _ in rows}
     now = rows[0][4]
     asked = [each for each in limited if each.limit and each.limit.concurrency]
-    places = _Places(_held(connection, _keys(asked)) if asked else {}, tokens, at_once)
+    taken = _held(connection, _keys(asked)) if asked else {}
+    new: Counter[LimitKey] = Counter()
+    places: list[tuple[str, str, int, uuid.UUID]] = []
     full = set()
     for each in limited:
         key, row, slot_at = each.limit_key, each.key, each.row.slot_at
@@ -172,19 +174,22 @@ def hold_back(
             names[row] = given[key]
         if rate is None or each.row.schedule != given[key]:
             slot_at = None
-        if not places.has_one_for(each):
+        most = each.limit.concurrency if each.limit else None
+        if most is not None and new[key] >= min(most - taken.get(key, 0), at_once):
             slot = None if slot_at is None else slot_at - now
             waits = LIMIT.prefix + key[1]
             held[row] = each._replace(waits=waits, delay=None, slot=slot, schedule=names.get(row))
             full.add(key)
-        elif each.is_trial:  # these are spread over the rate by their breaker
-            places.give(each)
-        elif (delay := _delay(key, rate, slot_at, heads, now)) is not None:
+            continue
+        # Trials are spread over the rate by their breaker.
+        delay = None if each.is_trial else _delay(key, rate, slot_at, heads, now)
+        if delay is not None:
             held[row] = each._replace(waits=None, delay=delay, slot=delay, schedule=names.get(row))
-        else:
-            places.give(each)
-    if places.given:
-        connection.execute(_HOLD, [list(column) for column in zip(*places.given, strict=True)])
+        elif most is not None:
+            new[key] += 1
+            places.append((*key, row[0], tokens[each.lane]))
+    if places:
+        connection.execute(_HOLD, [list(column) for column in zip(*places, strict=True)])
     if full:
         _set_queues(connection, dict.fromkeys(full, True))
     columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
@@ -207,31 +212,6 @@ def _delay(
     at = schedule.time_for(slot_at)
     heads[key] = schedule.head
     return at - now if at > now else None
-
-
-class _Places:
-    """The places of the keys that a claim meets: those `taken` before, and those that it gives.
-
-    `given`: rows of `limit_places`. No more are given of one key than the worker can use `at_once`.
-    """
-
-    def __init__(self, taken: Mapping[LimitKey, int], tokens: Mapping[int, uuid.UUID], at_once: int) -> None:
-        self._taken = taken
-        self._tokens = tokens
-        self._at_once = at_once
-        self._new: Counter[LimitKey] = Counter()
-        self.given: list[tuple[str, str, int, uuid.UUID]] = []
-
-    def has_one_for(self, each: PlannedRun) -> bool:
-        if each.limit is None or each.limit.concurrency is None:
-            return True
-        free = each.limit.concurrency - self._taken.get(each.limit_key, 0)
-        return self._new[each.limit_key] < min(free, self._at_once)
-
-    def give(self, each: PlannedRun) -> None:
-        if each.limit is not None and each.limit.concurrency is not None:
-            self._new[each.limit_key] += 1
-            self.given.append((*each.limit_key, each.row.event.id, self._tokens[each.lane]))
 
 
 def _held(connection: psycopg.Connection, keys: list[list[str]]) -> Mapping[LimitKey, int]:

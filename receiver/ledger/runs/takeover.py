@@ -9,6 +9,7 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import timedelta
 from typing import NamedTuple, Protocol
@@ -96,19 +97,9 @@ class _Row(NamedTuple):
     def key(self) -> QueueKey:
         return self.event, self.n
 
-
-class _Left:
-    """The rows that are left of a claim: by row its source and its attempt, and which are locked."""
-
-    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row]) -> None:
-        self.sources = {row.key: row.source for row in rows}
-        self.attempts = {row.key: (row.handler, row.attempts + 1) for row in rows}
-        self.locked = {row.key for row in locked}
-
-    def tallies(self, row: QueueKey, detail: str) -> Sequence[Tally]:
-        """Return what counts the recovery of a row: by its source, and by its handler."""
-        handler, _ = self.attempts[row]
-        return [Tally(Kind.RECOVERED, self.sources[row], detail), Tally(Kind.RECOVERED_RUN, handler, detail)]
+    def tallies(self, detail: str) -> Sequence[Tally]:
+        """Return what counts its recovery: by its source, and by its handler."""
+        return [Tally(Kind.RECOVERED, self.source, detail), Tally(Kind.RECOVERED_RUN, self.handler, detail)]
 
 
 class Handlers(Protocol):
@@ -173,19 +164,6 @@ def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], ho
     return sum(len(_take_over(connection, claim, how, is_dead=True)) for claim in found)
 
 
-def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
-    """Give back what was run alone by a process that was told to end: a suspect still, and not charged.
-
-    Return whether it was under way, and is open still. Committed.
-    """
-    with connection.transaction():
-        found = _claims(connection, _OF, [token])
-    left = [
-        _take_over(connection, claim._replace(is_suspect=False), WorkerEnd(), is_dead=True) for claim in found
-    ]
-    return any(status != RunStatus.DEAD for each in left for status in each)
-
-
 def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[LostClaim]:
     cursor = connection.cursor(row_factory=args_row(LostClaim))
     return cursor.execute(query.encode(), values, prepare=True).fetchall()
@@ -221,8 +199,9 @@ def settle_claim(
     locked = cursor.execute(_LOCK_FREE_ROWS if skips_locked else _LOCK_ROWS, values).fetchall()
     connection.execute("SET LOCAL lock_timeout TO DEFAULT")
     left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
-    buried = settle_rows(connection, claim, _Left(left, locked), how)
-    held = [row for row in claim.rows if row in {each.key for each in left} - {each.key for each in locked}]
+    rows, free = {each.key: each for each in left}, {each.key for each in locked}
+    buried = settle_rows(connection, claim, rows, free, how)
+    held = [row for row in claim.rows if row in rows.keys() - free]
     if held:
         log.warning(
             "runs whose lease is over are kept by a transaction: events %s", [event for event, _ in held]
@@ -235,10 +214,16 @@ def settle_claim(
     return [RunStatus.DEAD] * buried + [RunStatus.WAITING] * (len(left) - buried)
 
 
-def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, how: WorkerEnd) -> int:
+def settle_rows(
+    connection: psycopg.Connection,
+    claim: LostClaim,
+    left: Mapping[QueueKey, _Row],
+    locked: AbstractSet[QueueKey],
+    how: WorkerEnd,
+) -> int:
     """Settle each locked row of a claim, of which the first may have been started; return how many are dead."""
-    started = set([row for row in claim.rows if row in left.sources][: claim.slots])
-    rest = [row for row in claim.rows if row in left.locked]
+    started = set([row for row in claim.rows if row in left][: claim.slots])
+    rest = [row for row in claim.rows if row in locked]
     recovered: Counter[Tally] = Counter()
     buried = 0
     if claim.handler is not None and rest:
@@ -246,22 +231,21 @@ def settle_rows(connection: psycopg.Connection, claim: LostClaim, left: _Left, h
         _give_back(connection, rest, {row: waits[row[0]] for row in rest})
         counters.count_halving(connection, claim.handler, BATCH_LOST)
         recovered.update(
-            Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
+            Tally(Kind.RECOVERED, source, AGAIN) for source in {left[row].source for row in rest}
         )
         recovered[Tally(Kind.RECOVERED_RUN, claim.handler, AGAIN)] += 1
     elif claim.is_suspect and claim.is_started:
         for row in rest:
-            handler, attempt = left.attempts[row]
-            ending = how.charged(handler, attempt)
+            ending = how.charged(left[row].handler, left[row].attempts + 1)
             now = failed_attempts.fail_rows(connection, claim.token, [row], [ending])
             is_dead = now[row] == RunStatus.DEAD
-            recovered.update(left.tallies(row, RunStatus.DEAD if is_dead else AGAIN))
+            recovered.update(left[row].tallies(RunStatus.DEAD if is_dead else AGAIN))
             buried += is_dead
     elif rest:
         _give_back(connection, rest, dict.fromkeys(started, Waits.SUSPECT))
         for row in rest:
             if row in started:
-                recovered.update(left.tallies(row, AGAIN))
+                recovered.update(left[row].tallies(AGAIN))
     if recovered:
         counters.add(connection, recovered)
     return buried

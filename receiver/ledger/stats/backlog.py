@@ -112,12 +112,8 @@ MAX_DUE = 10_000
 
 def due(connection: psycopg.Connection) -> int:
     """Count the events that are due, `MAX_DUE` at most."""
-    return _due(connection, MAX_DUE)
-
-
-def _due(connection: psycopg.Connection, most: int) -> int:
-    row = connection.execute(_DUE, {"most": most}).fetchone()
-    return min(int(row[0]), most) if row else 0
+    row = connection.execute(_DUE, {"most": MAX_DUE}).fetchone()
+    return min(int(row[0]), MAX_DUE) if row else 0
 
 
 def bulk_replays(connection: psycopg.Connection) -> tuple[int, int]:

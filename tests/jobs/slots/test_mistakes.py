@@ -89,8 +89,8 @@ def suspects_nobody(patch):
 def charges_all_that_were_under_way(patch):
     right = takeover.settle_rows
 
-    def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_suspect=True, is_started=True), left, how)
+    def settle(connection, claim, left, locked, how):
+        return right(connection, claim._replace(is_suspect=True, is_started=True), left, locked, how)
 
     patch.setattr(takeover, "settle_rows", settle)
 
@@ -98,8 +98,8 @@ def charges_all_that_were_under_way(patch):
 def charges_no_suspect(patch):
     right = takeover.settle_rows
 
-    def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_suspect=False), left, how)
+    def settle(connection, claim, left, locked, how):
+        return right(connection, claim._replace(is_suspect=False), left, locked, how)
 
     patch.setattr(takeover, "settle_rows", settle)
 

@@ -117,21 +117,23 @@ def charges_the_whole_batch():
 
 
 def settle_as(*, is_suspect):
-    def settle(connection, claim, left, how):
-        return right(connection, claim._replace(is_suspect=is_suspect, is_started=is_suspect), left, how)
+    def settle(connection, claim, left, locked, how):
+        return right(
+            connection, claim._replace(is_suspect=is_suspect, is_started=is_suspect), left, locked, how
+        )
 
     right = replace(takeover, "settle_rows", settle)
 
 
 def charges_all_that_were_under_way():
-    def settle(connection, claim, left, how):
-        rows = [row for row in claim.rows if row in left.sources]
+    def settle(connection, claim, left, locked, how):
+        rows = [row for row in claim.rows if row in left]
         for part, is_suspect in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
             events, places = [event for event, _ in part], [n for _, n in part]
             those = claim._replace(
                 events=events, places=places, slots=0, is_suspect=is_suspect, is_started=is_suspect
             )
-            right(connection, those, left, how)
+            right(connection, those, left, locked, how)
 
     right = replace(takeover, "settle_rows", settle)
 
