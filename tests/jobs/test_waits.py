@@ -223,10 +223,7 @@ async def writes_first_async(event, tx: AsyncConnection):
 
 
 @pytest.mark.parametrize("handler", [writes_first, writes_first_async])
-def test_write_before_a_wait_is_made_again_and_told_once(inbox, caplog, monkeypatch, handler):
-    # Heard at the logger itself: another test's application may set up the root logger at any time.
-    monkeypatch.setattr(capability.log, "handlers", [caplog.handler])
-    monkeypatch.setattr(capability.log, "propagate", False)
+def test_write_before_a_wait_is_made_again_and_told_once(inbox, caplog, handler):
     on(inbox, handler)
     on(inbox, fulfil, pattern="other")
     for n in range(3):
