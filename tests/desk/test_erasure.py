@@ -11,6 +11,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.receiver import encryption
+from hookonce.receiver.cli.commands import erase_events
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.decryption import pack
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections
@@ -244,7 +245,7 @@ def test_person_is_erased_wherever_it_stands_though_killed_halfway(everywhere, i
     assert (done.code, "a second look finds 0 events\n" in done.err) == (0, True)
     told = receipts(connection)
     assert (sum(each["erased"] for each in told), sum(each["refused"] for each in told)) == (304, 2)
-    assert {tuple(each["by"]) for each in told} == {("content",)}
+    assert {tuple(each["by"]) for each in told} == {("until", "content")}
     assert (held(connection), of_person(everywhere.run)["erased"]) == (set(), [])
     assert statuses(connection, planted.ids) == {"done": 152, "discarded": 152}
     assert statuses(connection, [planted.other]) == {"dead": 1}
@@ -291,6 +292,29 @@ def test_second_look_finds_nothing_by_any_filter(everywhere, inbox, request, opt
     assert (again.documents[0]["erased"], again.documents[0]["open"]) == ([], ids[2:])
     put_into_state(inbox.connection, ids[2], "done", [("shop.a", "done", 1)])
     assert everywhere.run("events", "erase", *options, "--yes").code == 0
+
+
+def come(connection, prefix):
+    """Take in an event of a text that has ended, and a rejected delivery; return the event's id."""
+    text = b'{"name": "bounded"}'
+    (row,) = store(connection, [new_event(f"{prefix}_{datetime.now(UTC)}", text)]).values()
+    put_into_state(connection, row.id, "done", [("shop.a", "done", 1)])
+    rejection = Rejection(datetime.now(UTC), "stripe", "stale", "", "{}", text)
+    add_rejections(connection, [rejection], {("stripe", "stale"): 1}, load_settings().keyring)
+    return row.id
+
+
+@pytest.mark.parametrize("place", [[], ["--at", "there"]], ids=["here", "there"])
+def test_erasure_leaves_what_came_after_its_question(everywhere, inbox, monkeypatch, place):
+    counted, later = come(inbox.connection, "counted"), []
+    monkeypatch.setattr(erase_events, "confirm", lambda *_: later.append(come(inbox.connection, "later")))
+
+    done = everywhere.run(*place, "events", "erase", "--body", "bounded", "--json")
+    again = everywhere.run(*place, "events", "erase", "--body", "bounded", "--yes", "--json")
+
+    found = [(each.code, each.documents[0]["erased"], each.documents[0]["refused"]) for each in (done, again)]
+    assert found == [(3, [counted], 1), (0, later, 1)]
+    assert f"a second look finds 1 event ({later[0]}) and 1 rejected delivery" in done.err
 
 
 @pytest.mark.parametrize("options", [[], ["12", "--body", "x"], ["--body", "x", "--where", "$.a"]])

@@ -1,6 +1,7 @@
 """`hookonce events erase`: what is known of a person, of named events or of all that a filter or a text finds."""
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -54,12 +55,14 @@ def erase(
         name: options[name] for name in ("text", "where") if options[name] is not None
     }
     asked = asking(ErasureRequest, **given, events=list(references), dry_run=True)
+    began = datetime.now(UTC)
     with desk() as here:
         found = left = all_steps(here, erase_events, asked)
         if (found.erased or found.refused) and not dry_run:
             if not yes:
                 confirm(f"{_told(found)} would be erased, for ever", "erase them")
-            found = all_steps(here, erase_events, asked.model_copy(update={"dry_run": False}))
+            bounds = _bounds(asked, found, began) if given else {}
+            found = all_steps(here, erase_events, asked.model_copy(update={"dry_run": False, **bounds}))
             left = all_steps(here, erase_events, asked) if given else found
     if as_json:
         print_json(found.model_dump(exclude={"next"}))
@@ -77,6 +80,12 @@ def erase(
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
     if found.open or unknown or left.closed or (left is not found and (left.erased or left.refused)):
         sys.exit(Exit.PARTIAL)
+
+
+def _bounds(asked: ErasureRequest, found: Erased, began: datetime) -> dict[str, Any]:
+    """Return what keeps an erasure by a filter from events and rejected deliveries that came after the count."""
+    newest = max((*found.erased, *found.open), default=0)
+    return {"cursor": newest + 1, "until": min(asked.until or began, began)}
 
 
 def _told(found: Erased) -> str:
