@@ -12,12 +12,9 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
-from hookonce.receiver.cli.output.words import counted
+from hookonce.receiver.cli.output.words import counted_events
 from hookonce.receiver.cli.replay.named import report_unknown
 from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
-
-_NAMED = 20
-"""Events named by their ids; more are counted."""
 
 
 @click.command(
@@ -51,19 +48,13 @@ def discard(
     if as_json:
         print_json(found.model_dump(exclude={"next"}))
     else:
-        tell(
-            f"{'would be discarded' if found.dry_run else 'discarded'}: {_listed([x.id for x in found.discarded])}"
-        )
+        discarded = counted_events([each.id for each in found.discarded])
+        tell(f"{'would be discarded' if found.dry_run else 'discarded'}: {discarded}")
     if found.running:
-        tell(f"left alone, since they are running: {_listed(found.running)}")
+        tell(f"left alone, since they are running: {counted_events(found.running)}")
     if found.ended:
-        tell(f"left alone, since nothing of them is dead, held or waits: {_listed(found.ended)}")
+        tell(f"left alone, since nothing of them is dead, held or waits: {counted_events(found.ended)}")
     unknown = [*found.unknown_names, *map(str, found.unknown)]
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
     if found.running or unknown:
         sys.exit(Exit.PARTIAL)
-
-
-def _listed(numbers: list[int]) -> str:
-    said = counted(len(numbers), "event")
-    return f"{said} ({', '.join(map(str, numbers))})" if 0 < len(numbers) <= _NAMED else said

@@ -13,11 +13,9 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.cli.output.words import counted, counted_events
 from hookonce.receiver.cli.replay.named import report_unknown
 from hookonce.receiver.desk.maintenance import Erased, ErasureRequest, erase_events
-
-_NAMED = 20
-"""Events named by their ids; more are counted."""
 
 
 @click.command(
@@ -89,12 +87,9 @@ def _bounds(asked: ErasureRequest, found: Erased, began: datetime) -> dict[str, 
 
 
 def _told(found: Erased) -> str:
-    number = len(found.erased)
-    said = f"{number} event{'' if number == 1 else 's'}"
-    if 0 < number <= _NAMED:
-        said += f" ({', '.join(map(str, found.erased))})"
+    said = counted_events(found.erased)
     return (
-        f"{said} and {found.refused} rejected deliver{'y' if found.refused == 1 else 'ies'}"
+        f"{said} and {counted(found.refused, 'rejected delivery', 'rejected deliveries')}"
         if found.refused
         else said
     )
