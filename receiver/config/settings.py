@@ -171,6 +171,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes: list[str] = []
     file = _read_file(environ, mistakes)
     table = file.receiver
+    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
     window_url = environ.get("WINDOW_REDIS_URL") or table.window_redis_url
@@ -191,10 +192,8 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         "commands": read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
         "forwards": read_forwards(file.forwards, environ, mistakes),
         "processes": _processes(environ),
-        "public_url": environ.get("HOOKONCE_PUBLIC_URL") or table.public_url,
-        "console": (
-            environ.get(CONSOLE_VARIABLE) or environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
-        ).rstrip("/"),
+        "public_url": public_url,
+        "console": (environ.get(CONSOLE_VARIABLE) or public_url).rstrip("/"),
         "release": _release(environ, mistakes),
         "desk": environ.get(DESK_VARIABLE) or table.desk,
     }

@@ -155,12 +155,7 @@ def exact(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return awaited
 
-    @functools.wraps(function)
-    def called(*given: object) -> object:
-        with _doing_a_command():
-            return function(*given)
-
-    return called
+    return _doing_a_command()(function)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 import psycopg
@@ -23,15 +24,11 @@ _HOUR: Final = timedelta(hours=1)
 _PER_HOUR_OF_RENEWALS: Final = 1000
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Means(NamedTuple):
     """How calls are made: who sends them, what time it is, how to wait, and where keys are looked up."""
 
     call: Call = call
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = partial(datetime.now, UTC)
     sleep: Callable[[float], object] = time.sleep
     environ: Mapping[str, str] = os.environ
 

@@ -39,20 +39,21 @@ LEASE: Final = timedelta(minutes=2)
 
 
 class Reconciler:
-    """Compares the list of one source's sender; `others` are the sources of the same sender, this one among them."""
+    """Compares the list of one source's sender with all sources of that sender."""
 
     def __init__(
-        self, settings: Settings, client: Client, listing: Listing, others: Sequence[str], intake: Intake
+        self, settings: Settings, client: Client, listing: Listing, intake: Intake, lease: timedelta
     ) -> None:
         self._client = client
         self._listing = listing
         self._source = client.source
-        self._others = list(others)
+        provider = self._source.provider.name
+        self._others = [each.name for each in settings.sources.values() if each.provider.name == provider]
         self._intake = intake
         self._kept = (
             min(self._source.keep_events or settings.keep_events, timedelta(days=3650)) - RETRY_MARGIN
         )
-        self.lease = LEASE
+        self._lease = lease
 
     def preview(self, connection: psycopg.Connection, since: datetime) -> Iterator[Missing]:
         """Yield what is missing since a time, and change nothing. Raises `CallFailed`."""
@@ -164,7 +165,7 @@ class Reconciler:
             if each.is_first and counted_from < each.at <= begun - LAG
         )
         ledger.update_listing(connection, self._source.name, cursor=page.cursor, days=json.dumps(days))
-        ledger.renew_lease(connection, self._source.name, self.lease)
+        ledger.renew_lease(connection, self._source.name, self._lease)
         reach("reconcile.moved")
         return shared
 
@@ -237,7 +238,7 @@ class Reconciler:
             request = redeliver(Account(self._client.asked.api, token), each.reference)
             answer = self._client.send(connection, self._listing, request, self._listing.write_cost)
             calls += 1
-            ledger.renew_lease(connection, name, self.lease)
+            ledger.renew_lease(connection, name, self._lease)
             if answer.status in {NOT_FOUND, GONE}:
                 ledger.add_missing(connection, [each._replace(why="its sender has it no more")])
             elif not 200 <= answer.status < 300:  # noqa: PLR2004  what success is

@@ -72,15 +72,8 @@ class Rounds:
             raise CallFailed(
                 f"{source.provider.name} is not asked what it sent; it needs api_key and reconcile"
             )
-        others = [
-            each.name
-            for each in self._settings.sources.values()
-            if each.provider.name == source.provider.name
-        ]
         self._intake = self._intake or Intake(self._settings, self._means.now)
-        made = Reconciler(self._settings, client, listing, others, self._intake)
-        made.lease = self._lease
-        return made
+        return Reconciler(self._settings, client, listing, self._intake, self._lease)
 
     def reconcile(
         self, connection: psycopg.Connection, name: str, since: datetime | None = None, *, eager: bool = False

@@ -5,7 +5,7 @@ Times are the caller's, but for leases: a process that has one goes on alone unt
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.rows import class_row, dict_row
@@ -13,6 +13,7 @@ from psycopg.rows import class_row, dict_row
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.source import Source
 
+_Row = TypeVar("_Row")
 MAX_MISSING: Final = 10_000
 """Missing events that are kept by name, for each source."""
 
@@ -80,19 +81,22 @@ RETURNING {_SUBSCRIPTION}
 """  # noqa: S608  names of ours
 
 
+def _rows(connection: psycopg.Connection, model: type[_Row], query: str, *values: object) -> list[_Row]:
+    with connection.cursor(row_factory=class_row(model)) as cursor:
+        return cursor.execute(query, values).fetchall()
+
+
 def listings(connection: psycopg.Connection) -> dict[str, ListingState]:
     """Return how far each list was compared, by source."""
-    with connection.cursor(row_factory=class_row(ListingState)) as cursor:
-        rows = cursor.execute(f"SELECT {_LISTING} FROM hookonce.listings")  # noqa: S608  names of ours
-        return {row.source: row for row in rows}
+    rows = _rows(connection, ListingState, f"SELECT {_LISTING} FROM hookonce.listings")  # noqa: S608  names of ours
+    return {row.source: row for row in rows}
 
 
 def lease_listing(
     connection: psycopg.Connection, source: str, now: datetime, lease: timedelta
 ) -> ListingState | None:
     """Take or renew the lease of a source's list; None while another process has it."""
-    with connection.cursor(row_factory=class_row(ListingState)) as cursor:
-        return cursor.execute(_LEASE_LISTING, [source, now, now, lease, lease]).fetchone()
+    return next(iter(_rows(connection, ListingState, _LEASE_LISTING, source, now, now, lease, lease)), None)
 
 
 def update_listing(connection: psycopg.Connection, source: str, **columns: Any) -> None:  # noqa: ANN401  columns
@@ -170,11 +174,8 @@ def arrived(connection: psycopg.Connection, source: str, forgotten: datetime) ->
 
 def missing(connection: psycopg.Connection, source: str, limit: int = MAX_MISSING) -> list[Missing]:
     """Return what is missing of a source, the oldest first."""
-    with connection.cursor(row_factory=class_row(Missing)) as cursor:
-        query = (
-            f"SELECT {_MISSING} FROM hookonce.missing_events WHERE source = %s ORDER BY listed_at LIMIT %s"  # noqa: S608
-        )
-        return cursor.execute(query, [source, limit]).fetchall()
+    query = f"SELECT {_MISSING} FROM hookonce.missing_events WHERE source = %s ORDER BY listed_at LIMIT %s"  # noqa: S608
+    return _rows(connection, Missing, query, source, limit)
 
 
 def words(source: Source, state: ListingState | None, number: int, now: datetime) -> str:
@@ -247,19 +248,17 @@ def subscriptions(connection: psycopg.Connection, sources: Iterable[Source]) -> 
         if source.sender_api
         for each in source.sender_api.renewed
     }
-    with connection.cursor(row_factory=class_row(SubscriptionState)) as cursor:
-        query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
-        rows = cursor.execute(query)
-        return [row for row in rows if (row.source, row.resource) in wanted]
+    query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
+    rows = _rows(connection, SubscriptionState, query)
+    return [row for row in rows if (row.source, row.resource) in wanted]
 
 
 def lease_subscription(
     connection: psycopg.Connection, source: str, resource: str, now: datetime, lease: timedelta
 ) -> SubscriptionState | None:
     """Take the lease of a subscription that is due; None where it is not, or another process has it."""
-    with connection.cursor(row_factory=class_row(SubscriptionState)) as cursor:
-        values = [source, resource, now, lease, lease, now]
-        return cursor.execute(_LEASE_SUBSCRIPTION, values).fetchone()
+    values = (source, resource, now, lease, lease, now)
+    return next(iter(_rows(connection, SubscriptionState, _LEASE_SUBSCRIPTION, *values)), None)
 
 
 def update_subscription(
