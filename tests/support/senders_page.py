@@ -355,7 +355,7 @@ def readme_part() -> str:
     count = Counter(evidence(name) for name in known)
     vendor = sum(count[kind] for kind in EVIDENCE[:3])
     return (
-        f"{len(known)} of them. Tests hold each module against deliveries that it did not sign itself: "
+        f"{len(known)} senders. Tests hold each module against deliveries that it did not sign itself: "
         f"for {vendor} senders\n"
         "published by the vendor, or signed or verified by the vendor's own SDK; "
         f"for {count['third party']} signed or\nverified by somebody else's code; "
