@@ -82,7 +82,7 @@ def _around(here: Desk, form: EventForm) -> dict[str, Any]:
     """Return what stands around the list: what there is to choose from, and how many are in which status."""
     return {
         "statuses": STATUSES,
-        "spans": SPANS,
+        "menus": (("status", {each: each for each in STATUSES}, "Any status"), ("since", SPANS, "Any time")),
         "counts": _counts(here, form),
         "choices": choices_of(here),
         "said": said_of(request.args.get("said", "")),

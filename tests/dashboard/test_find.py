@@ -97,7 +97,7 @@ def test_counts_stand_beside_the_statuses(inbox, browser):
 
     page = browser.get("/admin/events?source=stripe").text
 
-    assert re.search(r'>all <span class="of">3<', page)
+    assert re.search(r'>Any status <span class="of">3<', page)
     assert re.search(r'>dead <span class="of">1<', page)
     assert not re.search(r'>dead <span class="of">', browser.get("/admin/events?type=x").text)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.rows import Run, Step, StepStatus, Wait
@@ -26,7 +26,10 @@ _SHORTEST_PAUSE = timedelta(milliseconds=50)
 """A shorter pause is always drawn to scale: as a gap it would look shorter than the work of a millisecond beside it."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
-_TICK_DISTANCE = 20.0
+_TICK_DISTANCE = 45.0
+"""How far apart labels stand, in per cent: the longest, '2 min 59 s', on the narrowest track."""
+_UNFOLDED = 5
+"""Attempts of a handler that are drawn unfolded, the newest."""
 
 
 class Kind(StrEnum):
@@ -85,11 +88,6 @@ class Span:
         """Its middle."""
         return round(self.x + self.width / 2, 2)
 
-    @property
-    def end(self) -> float:
-        """Its right end."""
-        return round(self.x + self.width, 2)
-
 
 @dataclass(frozen=True, slots=True)
 class Gap(Span):
@@ -129,6 +127,20 @@ class Scale:
         return Span(round(min(left, 100 - width), 2), round(width, 2))
 
 
+class Lines(NamedTuple):
+    """The rows of a handler: those of its older attempts, which the page folds, and the others."""
+
+    folded: Sequence[Row]
+    shown: Sequence[Row]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """Fold what is older than the newest attempts."""
+        attempts = [n for n, row in enumerate(rows) if row.kind == Kind.ATTEMPT]
+        first = attempts[-_UNFOLDED] if len(attempts) > _UNFOLDED else 0
+        return cls(rows[:first], rows[first:])
+
+
 @dataclass(frozen=True, slots=True)
 class Waterfall:
     """The rows of an event by handler, on one scale; `left_out` older ones are not drawn."""
@@ -141,12 +153,12 @@ class Waterfall:
     left_out: int = 0
 
     @property
-    def by_handler(self) -> Mapping[str, Sequence[Row]]:
+    def by_handler(self) -> Mapping[str, "Lines"]:
         """The rows of each handler; those of the event itself under an empty name."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
             found.setdefault(row.handler, []).append(row)
-        return found
+        return {handler: Lines.of(rows) for handler, rows in found.items()}
 
     @property
     def has_lease(self) -> bool:
@@ -334,7 +346,7 @@ def _ticks(scale: Scale, came: datetime) -> list[Tick]:
     """Return times for the scale: where its pieces begin, as far as they are apart enough to be read, and its end."""
     ticks: list[Tick] = []
     for begin, _, left, _ in [each for each in scale.pieces if each[1] > each[0]]:
-        if left <= 100 - _TICK_DISTANCE * 1.5 and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
+        if left <= 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
             ticks.append(Tick(round(left, 2), begin - came))
     ticks.append(Tick(100.0, scale.pieces[-1][1] - came))
     return ticks

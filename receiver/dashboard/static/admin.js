@@ -33,27 +33,19 @@
   tellTimes(document);
   document.addEventListener("htmx:load", (event) => tellTimes(event.detail.elt.parentNode ?? document));
 
+  // Copy what a button names, or the page's address; where the browser forbids it, select it.
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy-address]");
-    if (!button) return;
-    try {
-      await navigator.clipboard.writeText(location.href);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Copy it from the address bar";
-    }
-  });
-
-  // Copy what a button names; where the browser forbids it, select it.
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
+    const button = event.target.closest("[data-copy], [data-copy-address]");
+    if (!button || button.textContent === "Copied") return;
     const text = document.getElementById(button.dataset.copy);
     try {
-      await navigator.clipboard.writeText(text.textContent);
+      await navigator.clipboard.writeText(text ? text.textContent : location.href);
+      const name = button.textContent;
       button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+      setTimeout(() => { button.textContent = name; }, 2000);
     } catch {
+      if (!text) return void (button.textContent = "Copy it from the address bar");
+      text.closest("details")?.setAttribute("open", "");
       getSelection().selectAllChildren(text);
     }
   });
