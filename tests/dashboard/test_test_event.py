@@ -67,3 +67,12 @@ def test_test_event_of_what_is_not_there_is_refused(browser, form, status):
 def test_test_event_without_the_form_token_is_refused(inbox, browser):
     assert browser.client.post("/admin/test-event", data={"source": "stripe"}).status_code == 403
     assert inbox.rows("SELECT count(*) FROM hookonce.event_states") == [(0,)]
+
+
+@pytest.mark.usefixtures("allowed")
+def test_empty_inbox_offers_a_sample_where_the_source_takes_tests(browser):
+    page = browser.get("/admin/").text
+
+    assert ">Send a sample<" in page
+    assert "hookonce trigger stripe" not in page
+    assert "hookonce trigger github" in page
