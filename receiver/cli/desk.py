@@ -11,7 +11,7 @@ import psycopg
 from pydantic import ValidationError
 
 from hookonce.receiver.cli.connections import at, configured, ledger, notify_workers, operator
-from hookonce.receiver.desk.models import PAGE_SIZE, RequestModel, ResponseModel, mistakes
+from hookonce.receiver.desk.models import PAGE_SIZE, RequestModel, mistakes
 from hookonce.receiver.desk.registry import Action, Answer, Asks, Desk
 
 if TYPE_CHECKING:
@@ -94,17 +94,6 @@ def asked_of(action: Action[Any], given: Mapping[str, Any]) -> dict[str, Request
         )
         for role, model in action.inputs.items()
     }
-
-
-def all_steps(here: Asks, action: Action[A], asked: RequestModel) -> A:
-    """Take all steps of an action by a filter, and return them as one answer: lists and numbers are summed up."""
-    found = step = here.ask(action, asked=asked)
-    while (cursor := getattr(step, "next", None)) is not None:
-        step = here.ask(action, asked=asked.model_copy(update={"cursor": cursor}))
-        for name, value in step if isinstance(step, ResponseModel) else ():
-            if name != "next" and isinstance(value, list | int) and not isinstance(value, bool):
-                setattr(found, name, getattr(found, name) + value)
-    return found
 
 
 def pages(here: Asks, action: Action[Any], given: Mapping[str, Any]) -> Iterator[Any]:

@@ -116,9 +116,9 @@ def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
     """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Conflict`."""
     shown = here.ask(discard_events, asked=asked.model_copy(update={"dry_run": True}))
     named = asked
-    if not asked.events:
+    if not asked.events and shown.discarded:
         named = DiscardRequest(events=[str(each.id) for each in shown.discarded], handler=asked.handler)
-    return Plan(shown, {"asked": named.model_copy(update={"dry_run": False})})
+    return Plan(shown, {"asked": named.model_copy(update={"dry_run": not shown.discarded})})
 
 
 @action(scope=Scope.REPLAY, asks="which would be discarded", looks=_what_is_discarded, audits="discard")

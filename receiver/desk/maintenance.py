@@ -1,13 +1,13 @@
 """Numbers, retention, erasure, the dedup window, and who is asking."""
 
 import time
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
-from hookonce.receiver.desk.models import Cursor, Reference, RequestModel
+from hookonce.receiver.desk.models import Cursor, Reference, RequestModel, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
@@ -77,7 +77,7 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
         size=PRUNE_BATCH,
         trusts_clock=asked.trust_clock,
     )
-    if asked.trust_clock:
+    if asked.trust_clock and not asked.dry_run:
         steady_clock.trust(desk.connection, desk.who)
     try:
         began = time.monotonic()
@@ -97,6 +97,10 @@ class ErasureRequest(Contents):
     """Which events to erase, by their names or by a filter and what they contain; or only to say which would be."""
 
     events: Annotated[list[Reference], Field(max_length=erasure.ERASE_BATCH)] = Field(default_factory=list)
+    refused_until: Time | None = Field(
+        default=None,
+        description="no events by the filter, but rejected deliveries before then, besides `events`",
+    )
     cursor: Cursor | None = Field(default=None, description="`next` of the step before")
     dry_run: bool = False
 
@@ -114,6 +118,9 @@ class Erased(ResponseModel):
     refused: int = Field(
         0, description="rejected deliveries, in quarantine or not, that were erased with them"
     )
+    refused_until: datetime | None = Field(
+        default=None, description="up to when rejected deliveries were looked for; null where none were"
+    )
     closed: int = Field(default=0, description="bodies that can't be decrypted here, and were not searched")
     next: Cursor | None = Field(
         None, description="by a filter: ask for the next step with it; null at the end"
@@ -121,9 +128,21 @@ class Erased(ResponseModel):
 
 
 def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
-    """Say which would be erased; of a filter the next ones, and no others are erased. Raises: `Conflict`."""
+    """Show what would be erased; of a filter the next events, by name, and the rejected deliveries of that time.
+
+    Raises: `Conflict`.
+    """
     shown = here.ask(erase_events, asked=asked.model_copy(update={"dry_run": True}))
-    named = asked if asked.events else ErasureRequest(events=[str(each) for each in shown.erased])
+    names, until = [str(each) for each in shown.erased], shown.refused_until
+    if asked.events or not (
+        names or shown.refused
+    ):  # a plan of nothing erases nothing, whatever ends meanwhile
+        named = asked.model_copy(update={"dry_run": not (names or shown.refused)})
+    elif until is None:
+        named = ErasureRequest(events=names)
+    else:
+        update = {"events": names, "refused_until": until, "cursor": None, "dry_run": False}
+        named = asked.model_copy(update=update)
     return Plan(shown, {"asked": named})
 
 
@@ -136,29 +155,33 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
     is one step, for some seconds: ask again with `next` until there is none, and once more with `dry_run`,
     to see that nothing is left. A text is looked for in all that is kept, of rejected deliveries too.
     """
-    is_filtered = asked.text is not None or asked.where is not None or asked.wanted != Filter()
-    if is_filtered == bool(asked.events) or (asked.text is not None and asked.where is not None):
+    needle = asked.needle if asked.text is not None or asked.where is not None else None
+    is_filtered = needle is not None or asked.wanted != Filter()
+    is_plan = asked.refused_until is not None and needle is not None
+    if not (is_plan or is_filtered != bool(asked.events)) or (
+        asked.text is not None and asked.where is not None
+    ):
         raise Conflict(
             "expected `events`, or a filter with `text` or `where` or without; not both and not neither"
         )
-    has_needle = asked.text is not None or asked.where is not None
     named, who = named_events(desk, asked.events), None if asked.dry_run else desk.who
-    if is_filtered:
+    wanted, until = asked.wanted_by(desk), None
+    keyring = desk.settings.keyring
+    if is_filtered and not is_plan:
         done = erasure.step(
-            desk.connection,
-            desk.settings.keyring,
-            asked.wanted_by(desk),
-            asked.needle if has_needle else None,
-            who=who,
-            before=asked.cursor,
-            budget=ERASURE_BUDGET,
+            desk.connection, keyring, wanted, needle, who=who, before=asked.cursor, budget=ERASURE_BUDGET
         )
     else:
-        done = erasure.erase(desk.connection, named.ids, who, desk.settings.keyring)
+        done = erasure.erase(desk.connection, named.ids, who, keyring)
+    if needle is not None and done.next is None:
+        until = min(each for each in (asked.refused_until, asked.until, datetime.now(UTC)) if each)
+        refused = erasure.let_go(desk.connection, keyring, replace(wanted, until=until), needle, who)
+        done.refused, done.closed = refused.refused, done.closed + refused.closed
     return Erased(
         dry_run=asked.dry_run,
         unknown=sorted({*named.ids}.difference(done.erased, done.open)),
         unknown_names=named.unknown,
+        refused_until=until,
         **asdict(done),
     )
 

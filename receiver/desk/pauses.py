@@ -24,8 +24,8 @@ from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.counters import BatchFigures
 
-__all__ = ["HANDLER", "OF_ROWS", "PAUSES", "SOURCE"]
-"""Kinds of pauses; what is defined here is imported by its name."""
+__all__ = ["HANDLER", "OF_ROWS", "PAUSES", "SOURCE", "Pause"]
+"""Pauses and their kinds; what is defined here is imported by its name."""
 
 
 class PausePath(RequestModel):

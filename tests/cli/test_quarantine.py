@@ -34,6 +34,8 @@ def test_reverify_takes_in_what_is_genuine_and_says_so(held, hookonce):  # noqa:
 
     assert done.code == 0
     assert done.err.splitlines() == [
+        "2 deliveries looked at, 1 would be taken in",
+        "1 refused again: bad_signature",
         "2 deliveries looked at, 1 taken in (1 events new, 0 known)",
         "1 refused again: bad_signature",
     ]

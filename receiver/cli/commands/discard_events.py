@@ -5,16 +5,16 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import all_steps, asking, desk
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.cli.output.words import counted_events
+from hookonce.receiver.cli.plans import DRY_RUN, carried_out
 from hookonce.receiver.cli.replay.named import report_unknown
-from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
+from hookonce.receiver.desk.dead_letters import DiscardRequest, Discards, discard_events
 
 
 @click.command(
@@ -27,7 +27,7 @@ from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
 )
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing
-@click.option("--dry-run", is_flag=True, help="Only show which events would be discarded.")
+@DRY_RUN
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def discard(
     references: tuple[str, ...],
@@ -42,19 +42,20 @@ def discard(
     ID, or choose all that match the options. With --handler only the runs of that handler are discarded. Running events
     are left alone. Exit 3 if some were, or are not in the ledger.
     """
-    asked = asking(DiscardRequest, **given_of(options), events=list(references), dry_run=dry_run)
+    asked = asking(DiscardRequest, **given_of(options), events=list(references))
+    how: dict[str, Any] = {"dry_run": dry_run, "as_json": as_json, "left_alone": ["running", "ended"]}
     with desk() as here:
-        found = all_steps(here, discard_events, asked)
-    if as_json:
-        print_json(found.model_dump(exclude={"next"}))
-    else:
-        discarded = counted_events([each.id for each in found.discarded])
-        tell(f"{'would be discarded' if found.dry_run else 'discarded'}: {discarded}")
-    if found.running:
-        tell(f"left alone, since they are running: {counted_events(found.running)}")
-    if found.ended:
-        tell(f"left alone, since nothing of them is dead, held or waits: {counted_events(found.ended)}")
-    unknown = [*found.unknown_names, *map(str, found.unknown)]
+        done = carried_out(here, discard_events, _show, **how, asked=asked)
+    if done.running:
+        tell(f"left alone, since they are running: {counted_events(done.running)}")
+    if done.ended:
+        tell(f"left alone, since nothing of them is dead, held or waits: {counted_events(done.ended)}")
+    unknown = [*done.unknown_names, *map(str, done.unknown)]
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
-    if found.running or unknown:
+    if done.running or unknown:
         sys.exit(Exit.PARTIAL)
+
+
+def _show(found: Discards) -> None:
+    discarded = counted_events([each.id for each in found.discarded])
+    tell(f"{'would be discarded' if found.dry_run else 'discarded'}: {discarded}")

@@ -1,19 +1,18 @@
 """`hookonce events erase`: what is known of a person, of named events or of all that a filter or a text finds."""
 
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from hookonce.receiver.cli.desk import all_steps, asking, desk
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import confirm, tell
-from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.cli.output.words import counted, counted_events
+from hookonce.receiver.cli.plans import DRY_RUN, YES, carried_out, planned, summed
 from hookonce.receiver.cli.replay.named import report_unknown
 from hookonce.receiver.desk.maintenance import Erased, ErasureRequest, erase_events
 
@@ -31,8 +30,8 @@ from hookonce.receiver.desk.maintenance import Erased, ErasureRequest, erase_eve
     "--body", "text", metavar="TEXT", help="Only what holds this text anywhere; rejected deliveries too."
 )
 @click.option("--where", metavar="$.PATH=VALUE", help="Only with this value there in the body.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be erased.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@DRY_RUN
+@YES
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def erase(
     references: tuple[str, ...],
@@ -52,44 +51,36 @@ def erase(
     given = given_of(options) | {
         name: options[name] for name in ("text", "where") if options[name] is not None
     }
-    asked = asking(ErasureRequest, **given, events=list(references), dry_run=True)
-    began = datetime.now(UTC)
+    asked = asking(ErasureRequest, **given, events=list(references))
+    how: dict[str, Any] = {"dry_run": dry_run, "as_json": as_json, "left_alone": ["open"]}
     with desk() as here:
-        found = left = all_steps(here, erase_events, asked)
-        if (found.erased or found.refused) and not dry_run:
-            if not yes:
-                confirm(f"{_told(found)} would be erased, for ever", "erase them")
-            bounds = _bounds(asked, found, began) if given else {}
-            found = all_steps(here, erase_events, asked.model_copy(update={"dry_run": False, **bounds}))
-            left = all_steps(here, erase_events, asked) if given else found
-    if as_json:
-        print_json(found.model_dump(exclude={"next"}))
-    else:
-        tell(f"{'would be erased' if found.dry_run else 'erased'}: {_told(found)}")
-    if found.open:
-        tell(f"left alone, since they are yet to be handled: {', '.join(map(str, found.open))}")
+        left = done = carried_out(here, erase_events, _show, ask=None if yes else _ask, **how, asked=asked)
+        if is_looked_for := bool(given) and not done.dry_run:
+            left = summed([each.shown for each in planned(here, erase_events, asked=asked)])
+    if done.open:
+        tell(f"left alone, since they are yet to be handled: {', '.join(map(str, done.open))}")
     if left.closed:
         tell(
             f"{left.closed} texts can't be decrypted here, and were not looked into; run it where the keys are"
         )
-    if left is not found:
+    if is_looked_for:
         tell(f"a second look finds {_told(left)}")
-    unknown = [*found.unknown_names, *map(str, found.unknown)]
+    unknown = [*done.unknown_names, *map(str, done.unknown)]
     report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
-    if found.open or unknown or left.closed or (left is not found and (left.erased or left.refused)):
+    if done.open or unknown or left.closed or (is_looked_for and (left.erased or left.refused)):
         sys.exit(Exit.PARTIAL)
 
 
-def _bounds(asked: ErasureRequest, found: Erased, began: datetime) -> dict[str, Any]:
-    """Return what keeps an erasure by a filter from events and rejected deliveries that came after the count."""
-    newest = max((*found.erased, *found.open), default=0)
-    return {"cursor": newest + 1, "until": min(asked.until or began, began)}
+def _show(found: Erased) -> None:
+    tell(f"{'would be erased' if found.dry_run else 'erased'}: {_told(found)}")
+
+
+def _ask(plan: Erased) -> None:
+    confirm(f"{_told(plan)} would be erased, for ever", "erase them")
 
 
 def _told(found: Erased) -> str:
     said = counted_events(found.erased)
-    return (
-        f"{said} and {counted(found.refused, 'rejected delivery', 'rejected deliveries')}"
-        if found.refused
-        else said
-    )
+    if found.refused:
+        said += f" and {counted(found.refused, 'rejected delivery', 'rejected deliveries')}"
+    return said

@@ -1,6 +1,8 @@
 """`hookonce pause` and `hookonce resume`: deliveries are taken in all the same, runs wait."""
 
+from collections.abc import Callable
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
@@ -9,14 +11,16 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.cli.plans import DRY_RUN, show_plan
+from hookonce.receiver.cli.plans import DRY_RUN, carried_out
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.pauses import (
     HANDLER,
     OF_ROWS,
     PAUSES,
     SOURCE,
+    Pause,
     PausePath,
+    Pauses,
     list_handlers,
     list_pauses,
 )
@@ -38,14 +42,8 @@ _KIND = click.option("--kind", type=click.Choice(tuple(PAUSES)), help="Kind of N
 def pause(name: str, kind: str | None, *, dry_run: bool) -> None:
     """Let the runs of a source, or of a handler, wait until `hookonce resume`. Deliveries are still taken in."""
     with desk() as here:
-        kind = kind_of(here, name, kind)
-        which = asking(PausePath, kind=kind, name=name)
-        if dry_run:
-            show_plan(here, pause_action, which=which)
-            return
-        was_paused = (kind, name) in _paused(here)
-        here.ask(pause_action, which=which)
-    tell(f"{kind} {clean(name)} is paused{' already' if was_paused else ''}")
+        which = asking(PausePath, kind=kind_of(here, name, kind), name=name)
+        carried_out(here, pause_action, _showing(which, "is paused"), dry_run=dry_run, which=which)
 
 
 @click.command()
@@ -55,19 +53,24 @@ def pause(name: str, kind: str | None, *, dry_run: bool) -> None:
 def resume(name: str, kind: str | None, *, dry_run: bool) -> None:
     """Continue a paused source or handler: what waited is due at once, retries included."""
     with desk() as here:
-        paused = [each for each, named in _paused(here) if named == name]
+        paused = [each.kind for each in here.ask(list_pauses).data if each.name == name]
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))
         which = asking(PausePath, kind=kind, name=name)
-        if dry_run:
-            show_plan(here, resume_action, which=which)
-            return
-        if kind in paused:
-            here.ask(resume_action, which=which)
-    tell(f"{kind} {clean(name)} {'goes on' if kind in paused else 'was not paused'}")
+        if kind in paused or dry_run:
+            carried_out(here, resume_action, _showing(which, "goes on"), dry_run=dry_run, which=which)
+        else:
+            tell(f"{kind} {clean(name)} was not paused")
 
 
-def _paused(here: Asks) -> list[tuple[str, str]]:
-    return [(each.kind, each.name) for each in here.ask(list_pauses).data]
+def _showing(which: PausePath, said: str) -> Callable[[Any], None]:
+    def show(found: Pauses | Pause | None) -> None:
+        if isinstance(found, Pauses):
+            names = ", ".join(f"{each.kind} {clean(each.name)}" for each in found.data)
+            tell(f"paused already: {names or 'nothing'}")
+        else:
+            tell(f"{which.kind} {clean(which.name)} {said}")
+
+    return show
 
 
 def kind_of(here: Asks, name: str, kind: str | None) -> str:

@@ -7,14 +7,14 @@ import click
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import print_json
 from hookonce.receiver.cli.output.words import counted
+from hookonce.receiver.cli.plans import DRY_RUN, carried_out
 from hookonce.receiver.desk.maintenance import Pruned, PruneRequest
 from hookonce.receiver.desk.maintenance import prune as prune_action
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@DRY_RUN
 @click.option("--trust-clock", is_flag=True, help="Prune although the clock leapt: it is right now.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def prune(*, dry_run: bool, trust_clock: bool, as_json: bool) -> None:
@@ -25,13 +25,9 @@ def prune(*, dry_run: bool, trust_clock: bool, as_json: bool) -> None:
     auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped. While the clock of the
     database is not trusted, since it leapt, nothing goes.
     """
-    asked = PruneRequest(dry_run=dry_run, trust_clock=trust_clock)
+    asked = PruneRequest(trust_clock=trust_clock)
     with desk() as here:
-        gone = here.ask(prune_action, asked=asked)
-    if as_json:
-        print_json(gone.model_dump())
-    else:
-        _print(gone)
+        gone = carried_out(here, prune_action, _print, dry_run=dry_run, as_json=as_json, asked=asked)
     if gone.busy:
         tell(f"busy, run again: {', '.join(gone.busy)}")
         sys.exit(Exit.PARTIAL)

@@ -10,7 +10,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.cli.plans import DRY_RUN, carried_out
 from hookonce.receiver.desk.rejected import (
     ReverifyRequest,
     ReverifyResponse,
@@ -33,7 +33,7 @@ quarantine = listing(
 @click.command()
 @click.argument("source")
 @click.option("--since", type=SINCE, help="Only what came since: 90s, 15m, 2h, 7d, today, 2026-01-31.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken in.")
+@DRY_RUN
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def reverify(source: str, since: datetime | None, *, dry_run: bool, as_json: bool) -> None:
     """Check what SOURCE rejected and kept in quarantine again, and take in what is genuine.
@@ -42,17 +42,12 @@ def reverify(source: str, since: datetime | None, *, dry_run: bool, as_json: boo
     Exit 3 if a delivery could not be opened.
     """
     with desk() as here:
-        done = here.ask(
-            reverify_source,
-            which=asking(SourcePath, source=source),
-            asked=ReverifyRequest(since=since, dry_run=dry_run),
+        which, asked = asking(SourcePath, source=source), ReverifyRequest(since=since)
+        done = carried_out(
+            here, reverify_source, _print_result, dry_run=dry_run, as_json=as_json, which=which, asked=asked
         )
     if not done.keeps and not done.looked_at:
         tell(f"source '{source}' keeps none of what it refuses; `quarantine = true` in its table would")
-    if as_json:
-        print_json(done.model_dump(exclude={"keeps"}))
-    else:
-        _print_result(done)
     if done.unopened:
         sys.exit(Exit.PARTIAL)
 

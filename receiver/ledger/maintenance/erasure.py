@@ -192,8 +192,8 @@ def step(  # noqa: PLR0913  the last three by keyword
 ) -> Erased:
     """Erase the newest matching events with ids below `before`, `ERASE_BATCH` at most, as far as `budget` reaches.
 
-    Without `who` nothing is erased, and what would be is told. The last step lets go of what was refused, too. Each
-    leaves a receipt in the audit, of counts and of what kinds the filter is, but of no value.
+    Without `who` nothing is erased, and what would be is told. Each leaves a receipt in the audit, of counts and of
+    what kinds the filter is, but of no value.
     """
     low, top = extent(connection, wanted, before)
     until = time.monotonic() + budget.total_seconds()
@@ -218,14 +218,24 @@ def step(  # noqa: PLR0913  the last three by keyword
             done.erased, done.open = these.erased, these.open
             _note(connection, who, wanted, needle, done)
     done.next = top if top > low else None
-    is_of_events = wanted != Filter(source=wanted.source, since=wanted.since, until=wanted.until)
-    if done.next is None and needle is not None and not is_of_events:
+    return done
+
+
+def let_go(
+    connection: psycopg.Connection, keyring: Keyring, wanted: Filter, needle: Needle, who: str | None
+) -> Erased:
+    """Erase the rejected deliveries that hold a text, those in quarantine too; count them without `who`.
+
+    A filter that is about events finds none.
+    """
+    done = Erased()
+    if wanted == Filter(source=wanted.source, since=wanted.since, until=wanted.until):
         with connection.transaction(force_rollback=who is None):
             for table, kept in _OF_REFUSED.items():
                 held = [*_holders(connection, keyring, needle, kept, wanted.parameters, done)]
                 connection.execute(f"DELETE FROM hookonce.{table} WHERE id = ANY(%s)".encode(), [held])  # noqa: S608
                 done.refused += len(held)
-            _note(connection, who, wanted, needle, Erased(refused=done.refused))
+            _note(connection, who, wanted, needle, done)
     return done
 
 
