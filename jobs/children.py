@@ -52,7 +52,7 @@ from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Sup
 log = logging.getLogger(__name__)
 
 CHILDREN = 2
-"""Of one supervisor, whose workers have many slots; a worker of one slot runs suspects itself."""
+"""Children for suspects of one supervisor, whose workers have many slots; a worker of one slot runs suspects itself."""
 _LONG = timedelta(seconds=10)
 PATIENCE = timedelta(minutes=1)
 """How long a child keeps what it has loaded, and its connections, when there is no suspect any more."""

@@ -24,7 +24,7 @@ COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 """How long one statement of a command may take."""
 
 UNREACHABLE: Final = (psycopg.Error, connections.LedgerUnavailable, schema_version.SchemaBehind, ConfigError)
-"""What keeps a command from the ledger."""
+"""Errors that keep a command from the ledger."""
 _AT = "hookonce.at"
 
 

@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.queries.run_outcomes import Outcome
 
 __all__ = ["Needle", "needles"]
-"""What is looked for in bodies; what is defined here is imported by its name."""
+"""Names of other modules that those who search import from here."""
 _PLACE = r"^\$(\.[^.\[\]='\s\x00-\x1f]+|\['[^'\x00-\x1f]+'\]|\[[0-9]{1,6}\]|\[\*?\])*( *=[^\x00-\x1f]*)?$"
 """A place in a body, as `json_paths` reads it, and what is to stand there."""
 BUDGET = timedelta(seconds=20)

@@ -21,7 +21,7 @@ MOST_CONNECTS = timedelta(seconds=12)
 """How long all addresses of a host may take until one of them is connected."""
 _NOT_CONNECTED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _NAT64, _NAT64_INSIDE = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
-"""What stands for an address of IPv4, and what stands for any within a network (RFC 6052, RFC 8215)."""
+"""Networks of addresses that stand for one of IPv4, anywhere and within a network (RFC 6052, RFC 8215)."""
 
 
 class NoAnswer(Exception):  # noqa: N818  a state of the world

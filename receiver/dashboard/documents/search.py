@@ -24,7 +24,7 @@ _MOST: Final = 8
 _ON_PAGE: Final = 3
 """Sections of one page that are found at most."""
 _LOOKED_UP: Final = 0.5
-"""What a section of a page that is looked up, and not read, counts beside one of another page."""
+"""The weight of a section of a page that is looked up, and not read, beside one of another page."""
 
 
 class Section(NamedTuple):

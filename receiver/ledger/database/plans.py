@@ -33,7 +33,7 @@ FOR_END = _set(_BY_INDEX | _ONCE | {"lock_timeout": _LOCKED}).encode()
 FOR_ONE_END = (b"SET LOCAL enable_seqscan = off", f"SET LOCAL lock_timeout = '{_LOCKED}'".encode())
 """For the end of one run: its statements have their indexes, so nothing of theirs is dear enough to be compiled."""
 FOR_UNFLUSHED_END = (*FOR_ONE_END, b"SET LOCAL synchronous_commit = off")
-"""The same, and the commit is not waited for (`receiver.ledger.database.round_trip`)."""
+"""For the end of one run whose commit does not wait for the disk (`receiver.ledger.database.round_trip`)."""
 
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"

@@ -40,7 +40,7 @@ from hookonce.receiver.outbound.brokers.port import (
 DEDUPLICATION: Final = "x-deduplication-header"
 PREFETCH: Final = 200
 _CLOUD_EVENTS: Final = "cloudEvents_"
-"""What stands before the attributes of CloudEvents among the headers of AMQP, in the place of `ce-`."""
+"""The prefix of the attributes of CloudEvents among the headers of AMQP, in the place of `ce-`."""
 _SHORT: Final = 255
 """Bytes that a short string of AMQP may have."""
 _NOT_ENCODED = (ValueError, TypeError, struct.error, PAMQPException)
