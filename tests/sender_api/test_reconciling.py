@@ -1,12 +1,14 @@
 import json
 import logging
 import re
+import threading
 import uuid
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
+from hookonce.receiver.intake.sender_api import rounds
 from tests.support.fake_senders import GitHub, Stripe, json_of
 
 HOUR = timedelta(hours=1)
@@ -285,6 +287,50 @@ def test_time_that_the_sender_lists_no_more_is_told(world):
 
     assert f"{begun - 5 * MINUTE:%Y-%m-%d %H:%M} to" in world.listing()[1]
     assert "can't be known: its sender lists for 3 d" in world.listing()[1]
+
+
+def test_time_before_what_is_asked_for_is_compared_too(world, github):
+    world.turn()
+    world.clock.sleep(86400)
+    [guid] = send(world, github, 1, since=10 * HOUR, failing={0})
+
+    world.rounds.reconcile(world.connection, "github", world.clock() - HOUR, eager=True)
+
+    assert github.redelivered == [guid]
+
+
+def test_pass_under_way_is_not_cut_short_by_what_is_asked_for(world, github):
+    send(world, github, 250, failing={1})
+    answer, asked = github.answer, []
+
+    def once_cut(method, path, body):
+        asked.append(path)
+        return answer(method, path, body) if len(asked) != 2 else json_of({"message": "Server Error"}, 500)
+
+    github.answer = once_cut
+    world.turn()
+
+    world.rounds.reconcile(world.connection, "github", world.clock() - 40 * MINUTE, eager=True)
+
+    assert len(world.ids()) == 250
+
+
+def test_mistake_of_a_round_ends_no_other(world, monkeypatch, caplog):
+    world.configure(STRIPE, **KEYS)
+    stopping, turns = threading.Event(), []
+
+    def turn(*_):
+        turns.append(1)
+        if len(turns) > 1:
+            stopping.set()
+        raise LookupError
+
+    monkeypatch.setattr(rounds, "TURN", timedelta(0))
+    monkeypatch.setattr(rounds.Rounds, "turn", turn)
+    world.rounds.forever(stopping)
+
+    assert len(turns) == 2
+    assert [each.getMessage() for each in caplog.records] == ["senders are not asked"] * 2
 
 
 def test_two_sources_that_ask_one_account_are_told_and_not_asked(world):

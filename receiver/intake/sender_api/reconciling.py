@@ -25,7 +25,7 @@ from hookonce.receiver.ledger.maintenance import sender_api as ledger
 from hookonce.receiver.ledger.maintenance.sender_api import ListingState, Missing
 
 LAG: Final = timedelta(minutes=5)
-"""What is younger is left to the next pass: it may be on its way, and lists are late."""
+"""The age below which an event is left to the next pass: it may be on its way, and lists are late."""
 OVERLAP: Final = timedelta(hours=1)
 """How far a pass looks back before the end of the one before: an entry may come late into the list."""
 FIRST: Final = timedelta(days=3)
@@ -107,13 +107,15 @@ class Reconciler:
         self, state: ListingState, since: datetime | None, now: datetime
     ) -> tuple[datetime, str | None]:
         """Return from when a pass looks, and of which time nothing can be known any more."""
-        wanted = since or (state.checked_until - OVERLAP if state.checked_until else now - FIRST)
+        # Whatever is asked for, nothing is left out that no pass has compared to its end.
+        starts = (since, state.since, state.checked_until and state.checked_until - OVERLAP)
+        wanted = min(filter(None, starts), default=now - FIRST)
         bounds = {self._listing.keeps: "its sender lists", self._kept: "ids are kept"}
         kept = min(bounds)
         if wanted >= now - kept:
             return wanted, state.gap
         low = now - kept
-        if since or state.checked_until is None or state.checked_until >= low:
+        if state.checked_until is None or state.checked_until >= low:
             return low, state.gap
         return (
             low,

@@ -49,7 +49,9 @@ class Rounds:
                         stopping.wait(TURN.total_seconds())
             except (psycopg.Error, LedgerUnavailable) as error:
                 log.warning("senders are not asked: the ledger is away: %s", type(error).__name__)
-                stopping.wait(TURN.total_seconds())
+            except Exception:  # the thread would end, and with it every renewal
+                log.exception("senders are not asked")
+            stopping.wait(TURN.total_seconds())
 
     def turn(self, connection: psycopg.Connection) -> None:
         """Do what is due. Raises: psycopg.Error, LedgerUnavailable."""
