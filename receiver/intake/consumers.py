@@ -97,9 +97,7 @@ class Consumer:
                 return await self._bury(delivery, own, why)
             await self._intake.take_in(self._source, delivery, self._waits)
         except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
-            self._is_away = self._is_away or isinstance(error, LedgerUnavailable)
-            log.warning("a message was given back: %s", type(error).__name__, extra=self._said)
-            return False
+            return self._given_back(error)
         except Exception as error:  # noqa: BLE001  whatever a body does with its reader
             return await self._failed(delivery, own, error, max(message.deliveries, self._fails(own)))
         self._failures.pop(own, None)
@@ -122,11 +120,7 @@ class Consumer:
             why = Rejected(Reason.BAD_BODY, f"it failed {times} times: {type(error).__name__}")
             is_final = times >= TRIES
         if is_final:
-            try:
-                return await self._bury(delivery, own, why)
-            except LedgerUnavailable:
-                self._is_away = True
-                return False
+            return await self._bury(delivery, own, why)
         is_over = is_unproven and times >= TRIES
         log.warning(
             "a message was %s: %s", "refused" if is_over else "given back", why.reason, extra=self._said
@@ -140,10 +134,19 @@ class Consumer:
         return self._failures[own]
 
     async def _bury(self, delivery: Delivery, own: str, why: Rejected) -> bool:
-        """Store a message as a dead letter. Raises `LedgerUnavailable`."""
+        """Store a message as a dead letter; return whether it is one."""
+        try:
+            await asyncio.to_thread(self._intake.take_unreadable, self._source, delivery, own, why)
+        except Exception as error:  # noqa: BLE001  a key may be missing: other sources go on
+            return self._given_back(error)
         log.warning("a message became a dead letter: %s", why.reason.value, extra=self._said)
-        await asyncio.to_thread(self._intake.take_unreadable, self._source, delivery, own, why)
         return True
+
+    def _given_back(self, error: Exception) -> bool:
+        """Log why a message comes again, and note where the ledger is away; return False."""
+        self._is_away = self._is_away or isinstance(error, LedgerUnavailable)
+        log.warning("a message was given back: %s", type(error).__name__, extra=self._said)
+        return False
 
     def _ledger_answers(self) -> bool:
         try:

@@ -7,6 +7,7 @@ from nats.js.errors import NotFoundError
 
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.intake import consumers
 from hookonce.receiver.intake.pipeline import Intake
 from tests.support.consuming import signed, stripe_event
@@ -129,6 +130,27 @@ def test_message_that_fails_again_and_again_is_a_dead_letter(consuming, nats_bro
 
         assert [each[1:] for each in consumer.events()] == [("unreadable", "dead")]
         assert "it failed 5 times: LookupError" in consumer.errors()[0]
+
+
+def test_dead_letter_that_cannot_be_stored_comes_again_and_is_logged_as_that(
+    consuming, nats_broker, monkeypatch, caplog
+):
+    monkeypatch.setattr(consumers, "PAUSE", consumers.timedelta(0))
+    real, failures = Intake.take_unreadable, [KeyMissing("k1")]
+
+    def stored(*given):
+        if failures:
+            raise failures.pop()
+        return real(*given)
+
+    monkeypatch.setattr(Intake, "take_unreadable", stored)
+    publish(nats_broker, b"x" * 2000)
+    with consuming(nats_broker.url(), extra="max_body = 1024") as consumer:
+        until(lambda: left(nats_broker), 0, falling=True)
+
+        assert [each[1:] for each in consumer.events()] == [("unreadable", "dead")]
+    said = [each.getMessage() for each in caplog.records if each.name == consumers.__name__]
+    assert said == ["a message was given back: KeyMissing", "a message became a dead letter: too_large"]
 
 
 def test_source_that_is_consumed_has_no_url(consuming, nats_broker):
