@@ -50,7 +50,7 @@ class AlertWatcher:
                 return 0
             known = {(alert.kind, alert.subject): alert for alert in alerts.open_alerts(connection)}
             found = conditions.ledger_conditions(connection, self._settings, known, *turn) | self._in_redis()
-            found |= self._filling()
+            found |= self._filling(known)
             changed = list(_changes(connection, known, found))
             if self._settings.alerts.are_sent:
                 self._tell(connection, changed)
@@ -110,13 +110,13 @@ class AlertWatcher:
         text = "Redis does not answer: nothing is lost, but duplicates cost more and workers poll"
         return {("redis_away", "redis"): f"{text}; start it, or correct REDIS_URL"}
 
-    def _filling(self) -> Condition:
-        """Find what is approximate and nearly holds the ids that it was declared for."""
+    def _filling(self, known: Mapping[tuple[str, str], Alert]) -> Condition:
+        """Find the approximate sets that nearly hold the ids they were declared for; nothing changes without Redis."""
         try:
             with connect(self._settings.window_url) as client:
                 figures = approximate.figures(client)
-        except (RedisUnavailable, ValueError):  # the last: there is no address
-            return {}
+        except (RedisUnavailable, ValueError):  # the last: what is there is not ours
+            return {label: each.detail for label, each in known.items() if each.kind == "approximate_full"}
         return {
             (
                 "approximate_full",

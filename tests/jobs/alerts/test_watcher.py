@@ -412,6 +412,11 @@ def test_watch_reports_an_approximate_set_that_is_nearly_full(watch, connection,
     approximate.use("")
     assert is_open(connection) == [("approximate_full", "clicks_of_alerts")]
 
+    watch._settings = replace(settings, window_redis_url="redis://127.0.0.1:1")  # noqa: SLF001
+    look_again(connection)
+    assert watch.evaluate(connection) == 0
+    assert is_open(connection) == [("approximate_full", "clicks_of_alerts")]
+
 
 def test_watch_is_patient_with_a_redis_that_is_away(watch, connection):
     watch._client = connect("redis://127.0.0.1:1")  # noqa: SLF001
