@@ -60,7 +60,7 @@ _EXAMPLE: Final = 'awaits={"ci": ("github", "check_suite", "$.check_suite.head_s
 
 ProviderOf = Callable[[str, str], Provider | None]
 _told: set[tuple[str, ...]] = set()
-"""Warnings of events that were logged in this process."""
+"""The subjects of warnings that were logged in this process."""
 
 
 class Waits(Postponed):
@@ -198,6 +198,7 @@ def _keys(event: ReceivedEvent, places: Iterable[Awaited]) -> Iterator[bytes]:
             yield each.key(value)
         elif found is not None:
             _warn_once(
+                each,
                 "events of %s %s can't be waited for: the value at %s is %s; expected a place in awaits= that leads to "
                 f"text or a number of at most {LONGEST_VALUE} bytes",
                 *each,
@@ -225,6 +226,7 @@ def watched(call: Call, handler: Handler, entities_of: EntitiesOf) -> Call:
                 if _writes(entities_of(given).cursor) not in {before, None}:
                     left = 0
                     _warn_once(
+                        (handler.name, str(waiting)),
                         "handler %s writes before it %s; these writes are rolled back, and made again once it goes on",
                         handler.name,
                         str(waiting),
@@ -246,9 +248,10 @@ def _writes(cursor: psycopg.Cursor[Any]) -> int | None:
     return None if row is None else row[0]
 
 
-def _warn_once(message: str, *values: str) -> None:
-    if (message, *values) not in _told:
-        _told.add((message, *values))
+def _warn_once(about: tuple[str, ...], message: str, *values: str) -> None:
+    """Log a warning, unless this process has logged one `about` the same: none depends on a sender's values."""
+    if about not in _told:
+        _told.add(about)
         log.warning(message, *values)
 
 

@@ -557,15 +557,18 @@ def test_source_that_no_configuration_has_is_told_at_the_start(inbox):
         inbox.registry.require_places(["stripe"], ["stripe"])
 
 
-def test_place_that_leads_to_a_list_is_told_once_and_nothing_is_noted(inbox, caplog):
+@pytest.mark.parametrize(
+    ("values", "what"), [([["a"]] * 3, "a list"), (["a" * 1001, "a" * 1002], "a text of 1001 bytes")]
+)
+def test_place_that_leads_to_no_value_is_told_once_and_nothing_is_noted(inbox, caplog, values, what):
     capability._told.clear()  # noqa: SLF001  what this process has told before
     on(inbox, fulfil)
-    for n in range(3):
-        deliver(inbox, f"c{n}", "check", sha=["a"])
+    for n, value in enumerate(values):
+        deliver(inbox, f"c{n}", "check", sha=value)
 
     inbox.work()
 
     told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     said = "expected a place in awaits= that leads to text or a number of at most 1000 bytes"
-    assert told == [f"events of stripe check can't be waited for: the value at $.sha is a list; {said}"]
+    assert told == [f"events of stripe check can't be waited for: the value at $.sha is {what}; {said}"]
     assert inbox.rows("SELECT count(*) FROM hookonce.arrivals") == [(0,)]
