@@ -1,4 +1,4 @@
-"""What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
+"""What batches promise besides what `test_batches` has, each promise with a mistake that breaks it."""
 
 from datetime import timedelta
 

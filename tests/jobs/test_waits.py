@@ -1,5 +1,6 @@
 import logging
 import os
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,8 @@ from hookonce.jobs.capabilities import waits as capability
 from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.registration import on as on_decorator
 from hookonce.jobs.registration import on_batch
+from hookonce.jobs.slots.single_slot import SingleSlot
+from hookonce.receiver import failpoints
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import waits
 from hookonce.receiver.ledger.database import connections
@@ -22,6 +25,7 @@ from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.replay import discards
 from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.waits import Awaited
+from tests.support.waiting import until
 from tests.support.waiting_handlers import CI, DAYS, deliver, effect, fulfil, on, prune, sleep
 
 
@@ -254,6 +258,33 @@ def test_handler_that_goes_on_though_it_is_to_wait_fails(inbox):
 
 
 # What is under way, and what people do
+
+
+IS_BLOCKED = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+
+def test_event_that_comes_while_its_wait_is_declared_is_the_answer(inbox, monkeypatch):
+    def arrive(place):
+        if place == "wait.declared" and not threads:
+            deliver(inbox, "c", "check", n=7)
+            threads.append(threading.Thread(target=other.run_due))
+            threads[0].start()
+            until(lambda: not threads[0].is_alive() or inbox.rows(IS_BLOCKED) != [(0,)])
+
+    threads = []
+    on(inbox, fulfil)
+    other = SingleSlot(inbox.settings, inbox.registry)
+    deliver(inbox, "o", "order")
+    monkeypatch.setattr(failpoints, "counter", arrive)
+
+    inbox.work()
+    threads[0].join()
+    other.close()
+    for _ in range(2):
+        sleep(inbox, timedelta(seconds=1))
+        inbox.work()
+
+    assert inbox.effects() == ["o 7"]
 
 
 def test_arrival_comes_again_uncharged_while_who_waits_is_under_its_lease(inbox):

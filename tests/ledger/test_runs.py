@@ -285,6 +285,18 @@ def test_claim_that_is_renewed_is_not_taken_over(connection, stored):
     assert leases.are_ours(connection, [run])
 
 
+def test_renewal_leaves_the_claims_of_others_as_they_are(connection, stored):
+    stored("a")
+    (ours,) = claim(connection, "h").runs
+    stored("b")
+    claim(connection, "h")
+    claiming.lapse(connection)
+
+    assert leases.renew(connection, [ours.token]) == {ours.token}
+
+    assert takeover.take_over(connection) == 1
+
+
 def test_claim_that_was_taken_over_is_not_renewed(connection, stored):
     stored("a")
     (run,) = claim(connection, "h").runs

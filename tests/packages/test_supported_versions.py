@@ -18,7 +18,7 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LIVED_IN = ("gunicorn", "psycopg", "redis", "rq")
 OF_THE_WORKER = (
     *("tests/redis", "tests/web/test_worker.py", "tests/web/test_app.py", "tests/jobs/test_worker.py"),
-    *("tests/jobs/slots/test_mistakes.py", "tests/processes", "tests/intake/test_deduplication.py"),
+    *("tests/jobs/slots/test_slot_limit.py", "tests/processes", "tests/intake/test_deduplication.py"),
     *("tests/ledger/test_schema_version.py", "tests/frameworks/test_flask_home.py"),
 )
 NEWEST_ONLY = "--deselect=tests/web/test_worker.py::test_worker_names_only_settings_that_gunicorn_has"
