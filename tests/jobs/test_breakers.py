@@ -105,19 +105,6 @@ def test_events_of_a_stopped_handler_are_parked_and_use_no_attempts(inbox, shop)
     assert sum(row[3] for row in inbox.runs()) == calls
 
 
-def test_one_event_is_tried_and_fails_alone(inbox, shop):
-    deliver(inbox, 20)
-    inbox.work()
-    calls = shop.calls
-
-    for expected in (1, 2):
-        may_try(inbox)
-        inbox.work()
-        assert shop.calls == calls + expected
-
-    assert is_paused(inbox)
-
-
 PASSES = """
 UPDATE hookonce.queue SET due_at = due_at - %(span)s, slot_at = slot_at - %(span)s;
 UPDATE hookonce.limits SET head = head - %(span)s;
@@ -354,18 +341,17 @@ def test_person_may_end_it(inbox, shop):
     assert breakers.breakers(inbox.connection) == []
 
 
-def test_success_begins_the_row_anew(inbox, shop):
+AWAY = ConnectionError("no route to shop")
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [[AWAY, AWAY, AWAY, None], [TimeoutError("away"), AWAY]],
+    ids=["a success between", "different errors"],
+)
+def test_failures_that_are_no_row_by_one_error_stop_nothing(inbox, shop, errors):
     for n in range(12):
-        shop.error = None if n % 4 == 3 else ConnectionError("no route to shop")
-        inbox.deliver(f"evt_{n:02}")
-        inbox.work()
-
-    assert not is_paused(inbox)
-
-
-def test_different_errors_are_no_row(inbox, shop):
-    for n in range(12):
-        shop.error = (ConnectionError if n % 2 else TimeoutError)("away")
+        shop.error = errors[n % len(errors)]
         inbox.deliver(f"evt_{n:02}")
         inbox.work()
 

@@ -141,35 +141,25 @@ def test_handlers_do_not_skip_for_one_another(inbox):
 
 
 @pytest.mark.parametrize(
-    "version",
-    [2**63, -1, 1.5, "NaN", [1], None, True, "2026-01-01T00:00:00", "2999-01-01T00:00:00Z"],
+    ("version", "of"),
+    [
+        *((each, "o1") for each in (2**63, -1, 1.5, "NaN", [1], None, True)),
+        *((each, "o1") for each in ("2026-01-01T00:00:00", "2999-01-01T00:00:00Z")),
+        *((1, each) for each in ("", None, "x" * 10_000, "a\0b", ["o1"], {})),
+    ],
 )
-def test_event_without_a_version_runs_and_is_counted(inbox, version):
+def test_event_without_a_version_or_an_entity_runs_and_is_counted(inbox, version, of):
     def tell(event, _):
         return event.subject
 
     inbox.on(tell, **OWN)
-    deliver(inbox, order("a", 5), order("b", version))
+    deliver(inbox, order("a", 5), order("b", version, of=of))
 
     inbox.work()
 
     assert results(inbox)["b"] is None
     assert counted(inbox, "unguarded") == [("tell", 1)]
     assert inbox.rows("SELECT version FROM hookonce.entities") == [(5,)]
-
-
-@pytest.mark.parametrize("of", ["", None, "x" * 10_000, "a\0b", ["o1"], {}])
-def test_event_without_an_entity_runs_and_is_counted(inbox, of):
-    def tell(event, _):
-        return event.subject
-
-    inbox.on(tell, **OWN)
-    deliver(inbox, order("b", 1, of=of))
-
-    inbox.work()
-
-    assert results(inbox) == {"b": None}
-    assert counted(inbox, "unguarded") == [("tell", 1)]
 
 
 def counted(inbox, what):

@@ -258,29 +258,6 @@ def test_retention_passes_by_what_is_replayed_meanwhile(connection, other, put):
     assert runs(connection, number) == [("a", "waiting", 2)]
 
 
-def test_retention_in_one_statement_would_delete_what_was_replayed(connection, other, put, database_url):
-    number, gone = put(("a", "done", 1)), []
-    in_one = (
-        "DELETE FROM hookonce.events WHERE id IN (SELECT id FROM hookonce.events e WHERE id = ANY(%s) "
-        "AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id) FOR UPDATE) RETURNING id"
-    )
-
-    def prunes():
-        with connections.connect(database_url) as own:
-            gone.extend(own.execute(in_one, [[number]]).fetchall())
-
-    def start():
-        thread = threading.Thread(target=prunes)
-        thread.start()
-        return thread
-
-    with beside(other, start, waits=True):
-        list(replay(other, [number], "a test", again=True))
-
-    assert gone == [(number,)]
-    assert connection.execute("SELECT count(*) FROM hookonce.queue").fetchone() == (1,)
-
-
 def test_replay_sees_that_the_last_end_has_dropped_the_body(connection, other, put, replaying):
     number = put(("a", "dead", 1), keep_body=False)
     outcomes = []
