@@ -61,13 +61,14 @@ def shifted(item):
 
 
 WRONGS = (stripped, forged, malformed, shifted)
+KEPT = (forged, shifted)
+"""Those with a signature that another key may have made: a quarantine keeps no other."""
 
 
 @pytest.fixture
 def receiver(database_url, redis_url):
     with contextlib.closing(Receiver(database_url, redis_url, keyring=KEYRING)) as running:
-        reasons = ("bad_signature", "missing_header", "bad_header", "bad_body", "no_secret")
-        running.add("adyen", ADYEN, KEY, quarantine=Quarantine(reasons=reasons))
+        running.add("adyen", ADYEN, KEY, quarantine=Quarantine())
         yield running
 
 
@@ -84,7 +85,7 @@ def test_part_without_a_right_signature_is_refused_and_the_others_go_on(receiver
     assert answer.status_code == 200
     assert stored(receiver) == IDS - {f"CAPTURE:{NAMES[place]}"}
     assert receiver.query("SELECT sum(count) FROM hookonce.rejections") == [(1,)]
-    assert receiver.query("SELECT count(*) FROM hookonce.quarantine") == [(1,)]
+    assert receiver.query("SELECT count(*) FROM hookonce.quarantine") == [(int(wrong in KEPT),)]
 
 
 @pytest.mark.parametrize("wrong", WRONGS)
