@@ -338,19 +338,24 @@ class Figures(NamedTuple):
 
 
 def figures(client: Client) -> list[Figures]:
-    """Return the figures of all that was used lately. Raises `RedisUnavailable`."""
+    """Return the figures of all that was used lately; what is none of ours is dropped. Raises `RedisUnavailable`."""
     found = []
     with asking():
         for each in sorted(client.smembers(DECLARED)):
-            declaration = each.decode() if isinstance(each, bytes) else each
-            name, keep, most, how = plain(declaration, _LONGEST_DECLARATION).split(":")
-            told = client.hgetall(_key(declaration))
-            if not told:
+            try:
+                declaration = each.decode() if isinstance(each, bytes) else each
+                name, keep, most, how = plain(declaration, _LONGEST_DECLARATION).split(":")
+                told = client.hgetall(_key(declaration))
+                ids = max(_count(told, b"here"), _count(told, b"before"))
+                wrong, unanswered = float(told.get(b"wrong", 0)), _count(told, b"unanswered")
+                made = Figures(name, keep, int(most), how, ids, wrong, unanswered)
+            except (ValueError, TypeError, OverflowError):
                 client.srem(DECLARED, each)
                 continue
-            ids = max(_count(told, b"here"), _count(told, b"before"))
-            wrong = float(told.get(b"wrong", 0))
-            found.append(Figures(name, keep, int(most), how, ids, wrong, _count(told, b"unanswered")))
+            if told:
+                found.append(made)
+            else:
+                client.srem(DECLARED, each)
     return found
 
 

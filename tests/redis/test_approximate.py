@@ -147,6 +147,16 @@ def test_redis_that_has_forgotten_is_told(client, caplog):
     assert [each.name for each in figures(client)] == ["clicks"]
 
 
+@pytest.mark.parametrize("entry", [b"one", b"a:1h:many:exact", b"\xff:1h:1:exact", b"a:1h:9:exact"])
+def test_entry_of_somebody_else_hides_no_other(client, entry):
+    declared(client)
+    client.sadd(approximate.DECLARED, entry)
+    client.hset(b"hookonce:{approximate:%b}" % entry, "here", "no number")
+
+    assert [each.name for each in figures(client)] == ["clicks"]
+    assert not client.sismember(approximate.DECLARED, entry)
+
+
 def test_another_declaration_begins_anew(client):
     declared(most=1000).mark(["a"])
     approximate._known.clear()  # noqa: SLF001  as a deploy does

@@ -5,6 +5,7 @@ comes back, and counts as refused.
 """
 
 import asyncio
+import re
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
@@ -257,7 +258,7 @@ class RabbitSubscription:
 
 def _taken(message: AbstractIncomingMessage) -> Taken:
     headers = {
-        name.replace(_CLOUD_EVENTS, "ce-"): value.decode("utf-8", "replace")
+        re.sub(f"^{_CLOUD_EVENTS}", "ce-", name): value.decode("utf-8", "replace")
         if isinstance(value, bytes)
         else str(value)
         for name, value in message.headers.items()
