@@ -94,7 +94,7 @@ class Consumer:
         own = message.id or hashlib.sha256(message.body).hexdigest()
         try:
             if why := self._never(message):
-                return await self._bury(delivery, own, why)
+                return await self._bury(delivery, own, why, max(message.deliveries, self._fails(own)))
             await self._intake.take_in(self._source, delivery, self._waits)
         except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
             return self._given_back(error)
@@ -120,12 +120,8 @@ class Consumer:
             why = Rejected(Reason.BAD_BODY, f"it failed {times} times: {type(error).__name__}")
             is_final = times >= TRIES
         if is_final:
-            return await self._bury(delivery, own, why)
-        is_over = is_unproven and times >= TRIES
-        log.warning(
-            "a message was %s: %s", "refused" if is_over else "given back", why.reason, extra=self._said
-        )
-        return is_over
+            return await self._bury(delivery, own, why, times)
+        return self._refused(why, times if is_unproven else 0)
 
     def _fails(self, own: str) -> int:
         if len(self._failures) > _COUNTED:
@@ -133,14 +129,24 @@ class Consumer:
         self._failures[own] += 1
         return self._failures[own]
 
-    async def _bury(self, delivery: Delivery, own: str, why: Rejected) -> bool:
-        """Store a message as a dead letter; return whether it is one."""
+    async def _bury(self, delivery: Delivery, own: str, why: Rejected, times: int) -> bool:
+        """Store a message as a dead letter, if its sender signed it; return whether it need not come again."""
         try:
             await asyncio.to_thread(self._intake.take_unreadable, self._source, delivery, own, why)
+        except Unproven as unproven:
+            return self._refused(unproven, times)
         except Exception as error:  # noqa: BLE001  a key may be missing: other sources go on
             return self._given_back(error)
         log.warning("a message became a dead letter: %s", why.reason.value, extra=self._said)
         return True
+
+    def _refused(self, why: Rejected, times: int) -> bool:
+        """Log that a message is not taken; return whether it came often enough to be given up."""
+        is_over = times >= TRIES
+        log.warning(
+            "a message was %s: %s", "refused" if is_over else "given back", why.reason, extra=self._said
+        )
+        return is_over
 
     def _given_back(self, error: Exception) -> bool:
         """Log why a message comes again, and note where the ledger is away; return False."""

@@ -296,9 +296,17 @@ class Intake:
     def take_unreadable(self, source: Source, delivery: Delivery, own: str, why: Rejected) -> IntakeResult:
         """Take in what a broker delivered and what can't be read, as an event that is dead; `own` makes its id.
 
-        Raises `LedgerUnavailable`.
+        It is verified first, since a replay reads it as genuine. Raises `Rejected` (noted), `LedgerUnavailable` and
+        `KeyUnavailable`.
         """
-        return self._store(source, delivery, [unreadable(own.encode(), why)], self._clock())
+        now = self._clock()
+        source = self._handshake_secrets.with_secret(source)
+        try:
+            self._verifier.verify_whole(source, delivery, now)
+        except Rejected as error:
+            self._note_refusal(source, delivery, error)
+            raise
+        return self._store(source, delivery, [unreadable(own.encode(), why)], now)
 
     @property
     def is_idle(self) -> bool:

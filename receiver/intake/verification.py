@@ -114,6 +114,11 @@ class Verifier:
                 raise
             return Authentic(delivery, [unreadable_delivery(source.provider.events, delivery, error)], [])
 
+    def verify_whole(self, source: Source, delivery: Delivery, now: datetime) -> None:
+        """Verify a delivery and each of its parts. Raises as `verify`."""
+        for _, error in self._verify_parts(source, delivery, now).values():
+            raise error
+
     def _verify_parts(
         self, source: Source, delivery: Delivery, now: datetime
     ) -> dict[int, tuple[Delivery, Rejected]]:

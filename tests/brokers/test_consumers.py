@@ -91,6 +91,33 @@ def test_signature_of_the_sender_is_checked_where_the_source_does_not_trust_the_
         assert refused == [("missing_header",)]
 
 
+@pytest.mark.parametrize("trouble", ["too large", "delivered too often", "fails"])
+def test_dead_letter_is_made_of_messages_that_their_sender_signed_alone(
+    consuming, nats_broker, monkeypatch, trouble
+):
+    monkeypatch.setattr(consumers, "PAUSE", consumers.timedelta(0))
+    if trouble == "fails":
+
+        async def fails(*_):
+            raise LookupError("a bug")
+
+        monkeypatch.setattr(Intake, "take_in", fails)
+    if trouble == "delivered too often":
+        monkeypatch.setattr(consumers, "DELIVERIES", 0)
+    extra = 'secrets = ["env:SECRET"]' + ("\nmax_body = 1024" if trouble == "too large" else "")
+    body, forged = (stripe_event(number) + b" " * 1024 for number in (1, 2))
+    publish(nats_broker, forged)
+    publish(nats_broker, body, headers=signed(body))
+
+    with consuming(nats_broker.url(), authenticity="sender", extra=extra) as consumer:
+        until(lambda: left(nats_broker), 0, falling=True)
+
+        kept = consumer.connection.execute("SELECT body FROM hookonce.bodies").fetchall()
+        assert kept == [(body,)]
+        refused = consumer.connection.execute("SELECT DISTINCT reason FROM hookonce.rejected").fetchall()
+        assert refused == [("missing_header",)]
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"no JSON", b"\xff\xfe", b"[" * 100_000], ids=["empty", "text", "bytes", "deep"]
 )

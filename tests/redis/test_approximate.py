@@ -149,7 +149,7 @@ def test_redis_that_has_forgotten_is_told(client, caplog):
 
 @pytest.mark.parametrize("entry", [b"one", b"a:1h:many:exact", b"\xff:1h:1:exact", b"a:1h:9:exact"])
 def test_entry_of_somebody_else_hides_no_other(client, entry):
-    declared(client)
+    declared().mark(["a"])
     client.sadd(approximate.DECLARED, entry)
     client.hset(b"hookonce:{approximate:%b}" % entry, "here", "no number")
 
