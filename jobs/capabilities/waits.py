@@ -263,7 +263,12 @@ def waited_text(value: object) -> str | None:
         value = int(value) if value.is_integer() else value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    text = str(value)
+    if isinstance(value, int) and value.bit_length() > 8 * LONGEST_VALUE:
+        return None  # Python refuses to write so long a number
+    if isinstance(value, str):
+        text = str.__str__(value)  # not as an Enum writes it
+    else:
+        text = float.__repr__(value) if isinstance(value, float) else int.__repr__(value)
     return text if 0 < len(text.encode("utf-8", "surrogatepass")) <= LONGEST_VALUE else None
 
 

@@ -4,6 +4,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from enum import Enum
 
 import pytest
 from sqlalchemy import text
@@ -595,3 +596,20 @@ def test_place_that_leads_to_no_value_is_told_once_and_nothing_is_noted(inbox, c
     said = "expected a place in awaits= that leads to text or a number of at most 1000 bytes"
     assert told == [f"events of stripe check can't be waited for: the value at $.sha is {what}; {said}"]
     assert inbox.rows("SELECT count(*) FROM hookonce.arrivals") == [(0,)]
+
+
+class Kind(str, Enum):  # noqa: UP042  whose text is its name
+    ABC = "abc"
+
+
+class Number(int, Enum):
+    SEVEN = 7
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(Kind.ABC, "abc"), (Number.SEVEN, "7"), (7.0, "7"), (0.5, "0.5"), (10**5000, None), (-(10**999), None)],
+    ids=["enum of texts", "enum of numbers", "whole", "part", "too long", "one too long"],
+)
+def test_value_is_known_by_what_json_has_of_it(value, text):
+    assert capability.waited_text(value) == text
