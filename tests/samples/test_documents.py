@@ -94,6 +94,12 @@ def test_no_two_samples_are_equal():
 
 
 @for_each(BODIES)
+def test_samples_hold_values_and_no_descriptions_of_them(file):
+    """A text once stood there as `{"length": 0}`, and a handler that reads its status never saw one."""
+    assert '{"length":0}' not in "".join(file.read_text().split())
+
+
+@for_each(BODIES)
 def test_samples_name_nobody(file):
     text = file.read_text(encoding="utf-8")
     hosts = re.findall(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)+)", text)
