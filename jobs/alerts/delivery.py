@@ -40,9 +40,8 @@ def register(registry: Registry, alerts: Alerts) -> None:
     for target in alerts.targets:
         if not target.url:
             setting = {"mail": "smtp", "pagerduty": "key"}.get(target.kind, "url")
-            raise ConfigError(
-                [f"[alerts.{target.kind}] {setting}: leads to nothing here; a worker sends alerts with it"]
-            )
+            text = "its variable or file is not there, or empty; set it, or take the table away"
+            raise ConfigError([f"[alerts.{target.kind}] {setting}: {text}"])
         name = f"{ALERTS_SOURCE}.alert to {_called(target)}"
         if registry.named(name) is None:
             send = partial(deliver, target=target, sign=sign)
