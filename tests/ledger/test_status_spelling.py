@@ -16,7 +16,7 @@ OTHERS = {
     "receiver/desk/stats.py": {"dead", "held", "waiting"},
     "receiver/cli/event_listing.py": {"dead", "received"},
     "receiver/cli/commands/client_commands.py": {"received"},
-    "receiver/cli/commands/discard_events.py": {"discarded"},
+    "receiver/cli/commands/discard_events.py": {"discarded", "running"},
     "receiver/cli/commands/entities.py": {"done"},
     "receiver/dashboard/event_page/page.py": {"discarded"},
     "receiver/dashboard/event_page/waterfall.py": {"running", "waiting"},
