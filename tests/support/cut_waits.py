@@ -30,7 +30,7 @@ ORDERS = {
     "the time is over": ("order", "work", "time", "work"),
     "the check comes as the time is over": ("order", "work", "check", "time", "work"),
 }
-"""What happens one after the other: an event comes, a worker does what is due, the time of a wait is over."""
+"""Steps that follow each other: an event comes, a worker does what is due, the time of a wait is over."""
 # What is put off for moments is due; a wait lasts on.
 LET_LEASES_PASS = """
 UPDATE hookonce.claims SET lease_until = now();
@@ -64,7 +64,7 @@ class Story:
         slot.close()
 
     def told(self, connection, order, dies_in, fatal):
-        """What became of an order and its check where the worker of one step died at one failpoint."""
+        """Return the end of an order and its check where the worker of one step died at one failpoint."""
         self._number += 1
         self._log.write_text("")
         connection.execute("TRUNCATE public.effects")
