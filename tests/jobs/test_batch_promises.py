@@ -1,4 +1,4 @@
-"""What batches promise besides what `test_batches` has, each promise with a mistake that breaks it."""
+"""Promises of batches beside those of `test_batches`, each with a mistake that breaks it."""
 
 from datetime import timedelta
 

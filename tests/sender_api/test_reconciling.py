@@ -185,15 +185,21 @@ def test_event_that_came_before_is_not_taken_again(world, stripe):
     assert world.rows("SELECT origin FROM hookonce.events") == [(None,)]
 
 
-def test_pass_that_ends_in_the_middle_goes_on_where_it_was(world, github):
-    send(world, github, 250, failing={1, 249})
-    answer, asked = github.answer, []
+def fail_once(server):
+    """Have the second request of a server fail; return the paths that are asked for."""
+    answer, asked = server.answer, []
 
     def once_cut(method, path, body):
         asked.append(path)
         return answer(method, path, body) if len(asked) != 2 else json_of({"message": "Server Error"}, 500)
 
-    github.answer = once_cut
+    server.answer = once_cut
+    return asked
+
+
+def test_pass_that_ends_in_the_middle_goes_on_where_it_was(world, github):
+    send(world, github, 250, failing={1, 249})
+    asked = fail_once(github)
     world.turn()
     world.rounds = world.new_rounds()
     world.pass_time(10 * MINUTE)
@@ -301,13 +307,7 @@ def test_time_before_what_is_asked_for_is_compared_too(world, github):
 
 def test_pass_under_way_is_not_cut_short_by_what_is_asked_for(world, github):
     send(world, github, 250, failing={1})
-    answer, asked = github.answer, []
-
-    def once_cut(method, path, body):
-        asked.append(path)
-        return answer(method, path, body) if len(asked) != 2 else json_of({"message": "Server Error"}, 500)
-
-    github.answer = once_cut
+    fail_once(github)
     world.turn()
 
     world.rounds.reconcile(world.connection, "github", world.clock() - 40 * MINUTE, eager=True)
