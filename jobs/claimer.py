@@ -19,7 +19,6 @@ from hookonce.jobs.attempts.ports import Attempt
 from hookonce.jobs.attempts.shared import Buffer, Heartbeat, OwnClaims, Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
-from hookonce.jobs.failures.release import release
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.plan import Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup
@@ -50,7 +49,6 @@ from hookonce.receiver.ledger.states import Waits
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
-from hookonce.receiver.privacy.masking import mask_secrets
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -117,7 +115,7 @@ class Claimer:
             registry,
             self._train if settings.shared_flushes else None,
             self._steps,
-            Sealing(settings.keyring, mask_secrets(settings.secrets()), release(settings.release)),
+            Sealing(settings),
             listener_of(settings),
         )
         self.tally = self._shared.tally

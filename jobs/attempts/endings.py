@@ -15,14 +15,14 @@ from hookonce.jobs.attempts.transaction_guard import CommitRefused, OverlongBloc
 from hookonce.jobs.event import BodyDropped, Postponed, QuotesNothing, Refusal
 from hookonce.jobs.failures.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.failures.issues import issue_of
+from hookonce.jobs.failures.release import release
 from hookonce.jobs.failures.traceback_capture import captured
 from hookonce.jobs.handlers import GiveUp, Handler, pause
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
+from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.encryption import (
-    OFF,
     CannotDecrypt,
     KeyMissing,
-    Keyring,
     body_context,
     log_context,
     result_context,
@@ -37,6 +37,7 @@ from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import Lines
+from hookonce.receiver.privacy.masking import mask_secrets
 
 log = logging.getLogger(__name__)
 
@@ -72,15 +73,16 @@ class Unreadable(Exception):  # noqa: N818  what was found
 
 
 class Sealing:
-    """Seals by a keyring, if it has keys; `mask` takes secrets out of errors and lines.
+    """Seals what is kept of attempts by the keyring of the settings, if it has keys, and takes their secrets out.
 
     `release` is the release of the user's code, to which failures are counted.
     """
 
-    def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str, release: str = "") -> None:
-        self.keyring = keyring
-        self.release = release
-        self._mask = mask
+    def __init__(self, settings: Settings) -> None:
+        self.keyring = settings.keyring
+        self.release = release(settings.release)
+        self._mask = mask_secrets(settings.secrets())
+        self._keeps_locals = settings.keep_locals and self.keyring.is_on
 
     def require_key(self) -> None:
         """Raise `KeyMissing` where a handler's result could not be stored."""
@@ -110,7 +112,12 @@ class Sealing:
         """Add the traceback to a failure, and its issue; sealed it may show more, and the error's text besides."""
         if ending.error is None:
             return ending
-        found = captured(error, with_details=self.keyring.is_on, cleaned=self._cleaned)
+        found = captured(
+            error,
+            with_details=self.keyring.is_on,
+            with_locals=self._keeps_locals and run.event.keep_body,
+            cleaned=self._cleaned,
+        )
         ending = replace(ending, issue=issue_of(run.handler, error, found, self.release))
         found = found or self._left_out(error)
         if found is None:

@@ -348,10 +348,10 @@ class Shared:
     claims: OwnClaims
     heartbeat: Heartbeat
     handlers: Registry
-    train: Train | None = None
-    steps: Connections | None = None
-    sealing: Sealing = field(default_factory=Sealing)
-    listener: Listener | None = None
+    train: Train | None
+    steps: Connections | None
+    sealing: Sealing
+    listener: Listener | None
     failure_rows: FailureRows = field(default_factory=FailureRows)
     tally: Tally = field(default_factory=Tally)
     warned: set[str] = field(default_factory=set)

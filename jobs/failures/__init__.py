@@ -2,6 +2,7 @@
 
 - `error_summary`: one line
 - `traceback_capture`: frames with their code, as data
+- `local_values`: values of their variables, as bounded text
 - `issues`: which failures are of one cause
 - `release`: of which release of the user's code
 """

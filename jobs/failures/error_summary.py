@@ -17,6 +17,7 @@ MAX_MESSAGE_LENGTH = 1800
 LEFT_OUT = "(left out: it may quote values)"
 
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGE = f"{Path(__file__).parents[2]}/"
 _OURS = tuple(str(Path(__file__).parents[1] / name) for name in ("attempts", "handlers.py"))
 CYTHON = (".pyx", ".pxd", ".pxi")
 _PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
@@ -85,6 +86,11 @@ def is_library(path: str) -> bool:
     Frames of Cython name a source that is not there, by a path that begins anywhere.
     """
     return path.startswith(("<", *_LIBRARIES, *_OURS)) or path.endswith(CYTHON)
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is code of the user's: no library's, and of no part of this package."""
+    return not is_library(path) and not path.startswith(_PACKAGE)
 
 
 def is_ours(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The traceback of an error as it is kept: whole, with its causes, without values, and of a bounded length.
+"""The traceback of an error as it is kept: whole, with its causes, bounded, and without values unless asked.
 
 The frames that lead to the handler are left out: those are ours. Where it is too long, the oldest frames of each error
 are cut first, then errors in the middle of very many, then what they say.
@@ -9,11 +9,12 @@ import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import dedent
+from types import FrameType
 from typing import Literal
 
-from hookonce.jobs.failures.error_summary import home_of, is_library, is_ours, message_of
+from hookonce.jobs.failures.error_summary import home_of, is_ours, is_users, message_of
+from hookonce.jobs.failures.local_values import local_values
 from hookonce.receiver.ledger.traceback_frames import Frame, Inner, Raised, Traceback
 
 MAX_LENGTH = 16_000
@@ -22,10 +23,11 @@ MAX_LENGTH = 16_000
 _MAX_CAUSES = 10_000
 _LINES_BEFORE = 4
 """Lines of the user's code that are kept before the one at which a frame stood."""
+_WITH_LOCALS = 4
+"""Frames of the user's in an error, the newest, whose variables may be kept."""
 _MAX_CODE = 200
 """Characters of a line of code."""
 _LOOP = tuple(f"{sysconfig.get_path('stdlib')}/{name}" for name in ("asyncio/", "contextlib.py"))
-_PACKAGE = f"{Path(__file__).parents[2]}/"
 _Link = Literal["cause", "context", ""]
 
 
@@ -52,18 +54,22 @@ _LIMITS = (
 
 
 def captured(
-    error: BaseException, *, with_details: bool = False, cleaned: Callable[[str], str] = str
+    error: BaseException,
+    *,
+    with_details: bool = False,
+    with_locals: bool = False,
+    cleaned: Callable[[str], str] = str,
 ) -> Traceback | None:
     """Return the traceback of an error and its causes; None where there is nothing but our own code.
 
-    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`; `cleaned` makes each
-    text fit to be kept. Raises nothing.
+    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`; local variables of
+    the user's newest frames unless `with_locals`. `cleaned` makes each text fit to be kept. Raises nothing.
     """
     try:
         if error.__cause__ is None and error.__context__ is None and not _frames(error):
             return None
         for most in _LIMITS:
-            found = Traceback(_chain(error, most, _Told(with_details, cleaned)))
+            found = Traceback(_chain(error, most, _Told(with_details, with_locals, cleaned)))
             if len(found.as_json) <= MAX_LENGTH:
                 return found
     except Exception:  # noqa: BLE001  an exception's class is the user's code too
@@ -73,9 +79,10 @@ def captured(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """How what errors say, and code, is written down."""
+    """How what errors say, code and variables are written down."""
 
     with_details: bool
+    with_locals: bool
     cleaned: Callable[[str], str]
 
     def said(self, error: BaseException) -> str:
@@ -119,6 +126,9 @@ def _raised(  # noqa: PLR0913  one step of `_chain`
 ) -> Raised:
     whole = _frames(error)
     kept = whole[len(whole) - most.frames :] if len(whole) > most.frames else whole
+    newest = (
+        [frame for frame, _ in kept if is_users(_path(frame))][-_WITH_LOCALS:] if told.with_locals else ()
+    )
     inner: tuple[Inner, ...] = ()
     if isinstance(error, BaseExceptionGroup) and depth < most.depth:
         inner = tuple(
@@ -127,7 +137,7 @@ def _raised(  # noqa: PLR0913  one step of `_chain`
         )
     return Raised(
         told.said(error)[: most.said],
-        tuple(_frame(path, line, function, told) for path, line, function in kept),
+        tuple(_frame(frame, line, told, has_locals=frame in newest) for frame, line in kept),
         link,
         len(whole) - len(kept),
         skipped,
@@ -135,21 +145,23 @@ def _raised(  # noqa: PLR0913  one step of `_chain`
     )
 
 
-def _frames(error: BaseException) -> list[tuple[str, int, str]]:
-    """Return file, line and function of the frames from the handler's on."""
-    whole = [
-        (frame.f_code.co_filename, line, frame.f_code.co_name)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    """Return the frames from the handler's on, each with its line."""
+    whole = list(traceback.walk_tb(error.__traceback__))
     first = 0
-    while first < len(whole) and (is_ours(path := whole[first][0]) or path.startswith(_LOOP)):
+    while first < len(whole) and (is_ours(path := _path(whole[first][0])) or path.startswith(_LOOP)):
         first += 1
     return whole[first:]
 
 
-def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
-    is_users = not is_library(path) and not path.startswith(_PACKAGE)
-    before = _LINES_BEFORE if is_users else 0
+def _path(frame: FrameType) -> str:
+    return frame.f_code.co_filename
+
+
+def _frame(frame: FrameType, line: int, told: _Told, *, has_locals: bool) -> Frame:
+    path = _path(frame)
+    of_user = is_users(path)
+    before = _LINES_BEFORE if of_user else 0
     numbers = range(max(line - before, 1), line + 1)
     # What is masked is whole then: half a secret would not be found.
     code = told.cleaned("\n".join([linecache.getline(path, number).rstrip() for number in numbers]))
@@ -158,4 +170,7 @@ def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
         del lines[0]
     kept = dedent("\n".join(lines)).split("\n") if lines[-1] else []
     folder = home_of(path)
-    return Frame(path[len(folder) :], line, function, tuple(kept), is_users, folder)
+    values = local_values(frame.f_locals, told.cleaned) if has_locals else ()
+    return Frame(
+        path[len(folder) :], line, frame.f_code.co_name, tuple(kept), of_user, folder, local_values=values
+    )

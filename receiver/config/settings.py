@@ -100,6 +100,9 @@ class Receiver:
     run_logs: Literal["off", "debug", "info", "warning", "error"] = "info"
     """lines that handlers print are kept with their attempts, and lines of their packages' loggers from this
     level on, others from `HOOKONCE_LOG_LEVEL` on; or `off`"""
+    keep_locals: bool = False
+    """a failed attempt keeps what variables of the handler's frames held; needs `encryption_keys`, and is shown with
+    the scope `bodies` alone"""
 
 
 class _File(BaseModel):
@@ -197,6 +200,10 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         "release": _release(environ, mistakes),
         "desk": environ.get(DESK_VARIABLE) or table.desk,
     }
+    if table.keep_locals and not table.encryption_keys:
+        mistakes.append(
+            "[receiver] keep_locals keeps values of events: it needs encryption_keys, which seal what is kept"
+        )
     if mistakes:
         raise ConfigError(mistakes)
     return Settings(**vars(table) | vars(file.admin) | found)

@@ -228,7 +228,8 @@ def _failure(row: dict[str, Any]) -> dict[str, Any]:
 def _raised(errors: Sequence[Raised]) -> Iterator[Raised]:
     for each in errors:
         inner = tuple(replace(one, errors=tuple(_raised(one.errors))) for one in each.inner)
-        yield replace(each, said=brief(each.said), inner=inner)
+        frames = tuple(replace(frame, local_values=()) for frame in each.frames)
+        yield replace(each, said=brief(each.said), frames=frames, inner=inner)
 
 
 def _steps(desk: Desk, found: list[Step], subject: str) -> list[Step]:

@@ -23,7 +23,7 @@ class Frame:
     """One call: `file` as seen from where its module was found, which is `folder`.
 
     `code` ends at the line, and begins some lines before it in a file of the user's; empty where the source is not
-    there.
+    there. `local_values` are names of variables with what they held, as text, where `[receiver] keep_locals` is on.
     """
 
     file: str = ""
@@ -32,6 +32,7 @@ class Frame:
     code: tuple[str, ...] = ()
     is_users: bool = False
     folder: str = ""
+    local_values: tuple[tuple[str, str], ...] = ()
 
     @property
     def path(self) -> str:
@@ -140,7 +141,13 @@ def _errors(found: list[Mapping[str, Any]]) -> tuple[Raised, ...]:
             **{
                 **each,
                 "frames": tuple(
-                    Frame(**{**frame, "code": tuple(frame.get("code", ()))})
+                    Frame(
+                        **{
+                            **frame,
+                            "code": tuple(frame.get("code", ())),
+                            "local_values": tuple(map(tuple, frame.get("local_values", ()))),
+                        }
+                    )
                     for frame in each.get("frames", ())
                 ),
                 "inner": tuple(

@@ -23,7 +23,7 @@ _CREDENTIAL = re.compile(
 def kept_headers(headers: Mapping[str, str], source: Source | None) -> dict[str, str]:
     """Return a copy of headers for keeping, with credentials and anything that holds a secret of the source masked."""
     own = source.provider.credentials if source else ()
-    kept = {name: MASK if name in own or _is_credential(name) else value for name, value in headers.items()}
+    kept = {name: MASK if name in own or is_credential(name) else value for name, value in headers.items()}
     for secret in source.secrets if source else ():
         if secret in "\n".join(kept.values()):
             kept = {name: MASK if secret in value else value for name, value in kept.items()}
@@ -85,7 +85,8 @@ def _holds_secret(text: str, source: Source) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _is_credential(name: str) -> bool:
+def is_credential(name: str) -> bool:
+    """Whether a name, in lower case and with hyphens, is that of a header or field that holds a credential."""
     return _CREDENTIAL.search(name) is not None
 
 
@@ -93,6 +94,6 @@ def _is_credential(name: str) -> bool:
 def _headers_form(names: tuple[str, ...], credentials: tuple[str, ...]) -> str:
     """Return the JSON of headers with a place for each value, which a credential's does not fill."""
     mask = _quoted(MASK) + "%.0s"
-    places = [mask if name in credentials or _is_credential(name) else "%s" for name in names]
+    places = [mask if name in credentials or is_credential(name) else "%s" for name in names]
     keys = [_quoted(name).replace("%", "%%") for name in names]
     return "{" + ", ".join(f"{key}: {place}" for key, place in zip(keys, places, strict=True)) + "}"

@@ -53,6 +53,14 @@ def test_own_frames_are_open_libraries_folded_and_the_error_last():
     ]
 
 
+def test_variables_stand_beneath_their_frame():
+    found = captured(caught(read, "no"), with_locals=True)
+
+    lines = [click.unstyle(line) for line in tracebacks.lines(found, None)]
+
+    assert lines[3] == "      text = 'no'"
+
+
 def test_frames_of_a_library_between_own_ones_are_one_line():
     def split(text):
         return shlex.split(text)

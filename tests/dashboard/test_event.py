@@ -67,7 +67,7 @@ def test_markup_in_logs_tracebacks_and_messages_stays_text(inbox, browser, setti
     (number,) = inbox.store("evt_1")
     inbox.die(number, error=f"ValueError: {EVIL}", attempts=1)
     which = (number, "shop.credit", 1, 1)
-    frame = Frame(EVIL, 7, EVIL, (EVIL,), is_users=True, folder=EVIL)
+    frame = Frame(EVIL, 7, EVIL, (EVIL,), is_users=True, folder=EVIL, local_values=((EVIL, EVIL),))
     said = Traceback(
         (Raised(f"KeyError: {EVIL}", (frame,), "cause"), Raised(f"ValueError: {EVIL}", (frame,)))
     )
@@ -96,6 +96,7 @@ def test_markup_in_logs_tracebacks_and_messages_stays_text(inbox, browser, setti
     assert markup_as_text('<ol class="log"', "</ol>") == 4
     assert markup_as_text('<p class="error-message">', "</p>") == 1
     assert markup_as_text('<div class="frame">', "</pre>") == 3
+    assert markup_as_text('<details class="locals">', "</details>") == 2
     assert markup_as_text('<details class="cause">', "</summary>") == 1
     assert markup_as_text('id="traceback-1"', "</pre>") == 10
 

@@ -39,7 +39,8 @@ HEADERS = json.dumps({
     "x-hub-signature-256": f"sha256={PROOF}",
     "authorization": f"Bearer {PROOF}",
 })  # fmt: skip
-FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": ["raise x"], "is_users": True}
+FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": ["raise x"], "is_users": True,
+         "local_values": [["customer", f"'{PLANTED}'"]]}  # fmt: skip
 TRACEBACK = json.dumps({
     "errors": [
         {"said": f"OSError: {PLANTED}", "link": "cause"},

@@ -38,6 +38,10 @@ def _error(raised: Raised) -> Iterator[str]:
     for each in calls(raised):
         if each.is_users:
             yield from _own(each.frames[0])
+            yield from (
+                click.style(f"      {clean(name)} = {clean(value)}", dim=True)
+                for name, value in each.frames[0].local_values
+            )
         else:
             yield click.style(f"  {clean(each.folded)}", dim=True)
     for number, line in enumerate(clean(raised.said, lines=True).splitlines()):
