@@ -9,6 +9,7 @@ import hashlib
 import json
 import smtplib
 import ssl
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -19,6 +20,7 @@ import requests
 from hookonce.jobs.alerts import messages
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, Registry
+from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
 from hookonce.receiver.config.alerts import LOOPBACK, Alerts, Target
@@ -30,37 +32,36 @@ ATTEMPTS = 50
 BACKOFF = (timedelta(seconds=5), timedelta(minutes=5))
 TRIED_FOR = timedelta(hours=1)
 """How long a target that is away is tried; the attempts suffice for longer."""
+_ABSENT = "its variable or file is not there, or empty; set it, or remove the target"
 
 
 def register(registry: Registry, alerts: Alerts) -> None:
-    """Have a worker deliver alerts. Raises: `ConfigError` for a target whose URL or secret is not there."""
-    if not alerts.are_sent:
-        return
-    sign = _signer(alerts) if alerts.urls else None
+    """Have a worker deliver alerts. Raises: `ConfigError` with every URL and secret of a target that is not there."""
+    provider = load("standard_webhooks", (), None)
+    if mistakes := list(_missing(alerts, provider)):
+        raise ConfigError(mistakes)
     for target in alerts.targets:
-        if not target.url:
-            setting = {"mail": "smtp", "pagerduty": "key"}.get(target.kind, "url")
-            text = "its variable or file is not there, or empty; set it, or take the table away"
-            raise ConfigError([f"[alerts.{target.kind}] {setting}: {text}"])
         name = f"{ALERTS_SOURCE}.alert to {_called(target)}"
         if registry.named(name) is None:
-            send = partial(deliver, target=target, sign=sign)
+            send = partial(deliver, target=target, sign=provider.sign)
             registry.add(
                 Handler(name, ALERTS_SOURCE, "alert.*", send, ATTEMPTS, BACKOFF, timedelta(seconds=30))
             )
 
 
-def _signer(alerts: Alerts) -> Sign:
-    """Return what signs webhooks. Raises: `ConfigError` if there are URLs and no usable secret, or no URL here."""
-    provider = load("standard_webhooks", (), None)
-    try:
-        if provider.check_secret:
-            provider.check_secret(alerts.secret)
-    except ValueError as error:
-        raise ConfigError([f"[alerts] secret: {error or 'is not set'}; a worker signs with it"]) from None
-    if not any(alerts.urls):
-        raise ConfigError(["[alerts] urls: none of the references leads to a URL here; a worker needs them"])
-    return provider.sign
+def _missing(alerts: Alerts, provider: Provider) -> Iterator[str]:
+    if alerts.urls:
+        try:
+            if provider.check_secret:
+                provider.check_secret(alerts.secret)
+        except ValueError as error:
+            yield f"[alerts] secret: {error or 'is not set'}; a worker signs with it"
+        if missing := alerts.urls.count(""):
+            yield f"[alerts] urls: {missing} of {len(alerts.urls)} {_ABSENT}"
+    for target in alerts.targets:
+        if not target.url:
+            setting = {"mail": "smtp", "pagerduty": "key"}.get(target.kind, "url")
+            yield f"[alerts.{target.kind}] {setting}: {_ABSENT}"
 
 
 def _called(target: Target) -> str:
@@ -70,7 +71,7 @@ def _called(target: Target) -> str:
     return f"{urlsplit(target.url).hostname} {hashlib.sha256(target.url.encode()).hexdigest()[:6]}"
 
 
-def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign | None) -> dict[str, object]:
+def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign) -> dict[str, object]:
     """Send one alert to one target. Raises what came back; `GiveUp` where nobody wants any, or after `TRIED_FOR`."""
     try:
         if target.kind == "mail":
@@ -82,10 +83,10 @@ def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign | N
         raise GiveUp(f"{error}; tried for an hour") from None
 
 
-def _post(event: ReceivedEvent, target: Target, sign: Sign | None) -> dict[str, object]:
+def _post(event: ReceivedEvent, target: Target, sign: Sign) -> dict[str, object]:
     host = urlsplit(target.url).hostname
     headers = {"content-type": "application/json", "user-agent": "hookonce"}
-    if target.kind == "webhook" and sign is not None:
+    if target.kind == "webhook":
         body = event.raw
         headers |= sign(body, target.secret, datetime.now(UTC), event_id=event.event_id)
     else:
@@ -95,13 +96,26 @@ def _post(event: ReceivedEvent, target: Target, sign: Sign | None) -> dict[str, 
             target.url, data=body, headers=headers, timeout=TIMEOUT, allow_redirects=False, stream=True
         )
     except requests.RequestException as error:
-        raise ConnectionError(f"{host} did not answer: {type(error).__name__}") from None
+        raise _unreached(host, "did not answer", error, "REQUESTS_CA_BUNDLE") from None
     answer.close()
     if answer.status_code == HTTPStatus.GONE:
         raise GiveUp(f"{host} answered 410: it wants no more alerts; take it out of [alerts]")
     if not 200 <= answer.status_code < 300:  # noqa: PLR2004  what success is
         raise ConnectionError(f"{host} answered {answer.status_code}; expected 2xx")
     return {"status": answer.status_code}
+
+
+def _unreached(host: str | None, what: str, error: Exception, variable: str) -> ConnectionError:
+    """Return the error of a target that is away, or whose certificate is refused; `variable` names authorities."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return ConnectionError(f"{host} {what}: {type(error).__name__}")
+    return ConnectionError(
+        f"the certificate of {host} is refused ({cause.verify_message}); expected one for this name, by a known "
+        f"authority; correct the target, or name the authority's file in {variable}"
+    )
 
 
 def _mail(event: ReceivedEvent, target: Target) -> dict[str, object]:
@@ -118,7 +132,7 @@ def _mail(event: ReceivedEvent, target: Target) -> dict[str, object]:
     except smtplib.SMTPResponseException as error:  # its text may quote the mail
         raise ConnectionError(f"{host} answered {error.smtp_code}; expected 250") from None
     except (OSError, smtplib.SMTPException) as error:
-        raise ConnectionError(f"{host} did not take the mail: {type(error).__name__}") from None
+        raise _unreached(host, "did not take the mail", error, "SSL_CERT_FILE") from None
     return {"status": 250, "refused": len(refused)}
 
 

@@ -3,7 +3,7 @@
 import os
 import pwd
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -94,6 +94,18 @@ def notify_workers(settings: "Settings") -> None:
             WorkQueue(client).notify_if_idle()
     except RedisUnavailable as error:
         tell(f"workers can't be notified ({error}); the sweep finds what is due")
+
+
+def registered_workers() -> int | None:
+    """Return how many workers are registered in Redis; None if that is not known: Redis is away, or elsewhere."""
+    if at() or not (url := configured().redis_url):
+        return None
+    from hookonce.receiver.redis.client import RedisUnavailable, connect  # few commands need Redis
+    from hookonce.receiver.redis.workers import alive
+
+    with suppress(RedisUnavailable), connect(url) as client:
+        return alive(client)
+    return None
 
 
 def operator() -> str:

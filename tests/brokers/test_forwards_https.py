@@ -1,6 +1,5 @@
 import json
 import socket
-import ssl
 import threading
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,9 +38,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint(tmp_path, monkeypatch):
-    certificate.made(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    context = certificate.serving(tmp_path)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.came, server.answers, server.answers_to = [], [], {}

@@ -160,6 +160,19 @@ def test_doctor_only_warns_of_a_secret_that_a_worker_would_need(hookonce, handle
     assert (levels(examined)["handlers"], examined.code) == ("warn", 0)
 
 
+def test_doctor_names_every_missing_secret_of_alerts_where_no_handlers_are_configured(hookonce, inbox):
+    with (inbox / "hookonce.toml").open("a") as file:
+        file.write(
+            '[alerts.slack]\nurl = "env:NOT_HERE"\n[alerts.mail]\nto = "ann@example.com"\nsmtp = "env:NOR_HERE"\n'
+        )
+
+    examined = hookonce("doctor", "--json")
+
+    (text,) = [each["text"] for each in examined.documents if each["check"] == "handlers"]
+    assert "[alerts.slack] url" in text
+    assert "[alerts.mail] smtp" in text
+
+
 URLS = {
     "public_url": ("public_url = 'https://a.example'", "ok", "verified with https://a.example/hooks/twilio"),
     "url": ("url = 'https://a.example/in/sms'", "ok", "verified with https://a.example/in/sms"),

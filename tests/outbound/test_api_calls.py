@@ -1,19 +1,13 @@
 """A key goes by https to the hosts that it is for, and what comes back is bounded."""
 
-import datetime as dt
-import ssl
 import threading
-from datetime import UTC, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from hookonce.providers.kit.calls import CallFailed, Request
 from hookonce.receiver.outbound import api_calls
+from tests.support.attacks import certificate
 
 KEY = {"authorization": "Bearer rk_test_secret"}
 
@@ -35,27 +29,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A server on loopback whose certificate is trusted; it has the answers it is given."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = tmp_path / "server.pem"
-    kind = serialization.PrivateFormat.PKCS8
-    secret = key.private_bytes(serialization.Encoding.PEM, kind, serialization.NoEncryption())
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pem))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
+    context = certificate.serving(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.daemon_threads, server.seen, server.answers = True, [], []

@@ -1,50 +1,24 @@
 """A key server that sends its head byte by byte is given its time once, whoever waits."""
 
-import datetime as dt
 import socket
-import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, timedelta
-from ipaddress import ip_address
+from datetime import timedelta
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
 from tests.outbound.test_key_fetcher import fetch, source
+from tests.support.attacks import certificate
 from tests.support.waiting import until
 
 
 @pytest.fixture
 def dripping(tmp_path, monkeypatch):
     """The URL of a TLS server that begins an answer and never gets to its end; and the connections it still has."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = tmp_path / "server.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pem))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
+    context = certificate.serving(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
     listener = socket.create_server(("127.0.0.1", 0))
     open_now = []
 

@@ -42,10 +42,14 @@ class Dev:
             readable, _, _ = select.select([self.process.stdout], [], [], max(deadline - time.monotonic(), 0))
             if not readable:
                 raise DeadlineMissed(f"{pattern} did not come; so far: {self.output}")
-            chunk = os.read(self.process.stdout.fileno(), 65536)
-            assert chunk, f"{pattern} did not come before the end; so far: {self.output}"
-            self.output += chunk.decode()
+            assert self.read(), f"{pattern} did not come before the end; so far: {self.output}"
         return found
+
+    def read(self):
+        """Read some of what it has printed, or wait for that: it stands still once the pipe is full."""
+        chunk = os.read(self.process.stdout.fileno(), 65536).decode()
+        self.output += chunk
+        return chunk
 
     def secret(self, source):
         return self.until(rf"^{source} .*/hooks/{source}\n *secret (\S+)$")[1]

@@ -7,13 +7,19 @@ from datetime import timedelta
 import click
 
 from hookonce.receiver.cli.action_command import listing
+from hookonce.receiver.cli.connections import registered_workers
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import Span
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.history import list_alerts, send_test_alert
 from hookonce.receiver.desk.rows import Run
+from hookonce.receiver.ledger.states import EventStatus
+
+POLLED = timedelta(seconds=4)
+"""Within this time a worker takes what is due, even one that is not registered, since Redis is away."""
 
 
 @click.group()
@@ -57,20 +63,28 @@ alerts.add_command(
 )
 def test(wait: timedelta) -> None:
     """Send a test alert to each target, and say what came back."""
-    until = time.monotonic() + wait.total_seconds()
+    began, runs, is_ignored = time.monotonic(), list[Run](), False
     with desk() as here:
         number = here.ask(send_test_alert).event
-        runs: list[Run] = []
-        while time.monotonic() < until:
+        workers = registered_workers()
+        patience = min(wait, POLLED) if workers == 0 else wait
+        while time.monotonic() - began < patience.total_seconds() and not is_ignored:
             found = here.ask(get_event, which=asking(EventPath, event=str(number)))
-            runs = [run for run in found.runs if run.handler]
+            runs, is_ignored = [run for run in found.runs if run.handler], found.status == EventStatus.IGNORED
             if runs and all(run.finished_at or run.error for run in runs):
                 break
             time.sleep(0.2)
     for run in runs:
         click.echo(f"{run.handler.removeprefix('hookonce.alert to ')}: {_said(run)}")
-    if not runs:
-        tell(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
+    if not wait:
+        tell(f"a worker sends it as event {number}; `hookonce events show {number}` shows what came of it")
+    elif is_ignored:
+        text = "the worker that took it was started without a target; restart workers with this configuration"
+        raise click.ClickException(text)
+    elif not runs:
+        state = "is running" if workers == 0 else f"took it within {format_duration(wait)}"
+        text = f"no worker {state}, so event {number} waits for one; start `hookonce worker`, or see `hookonce doctor`"
+        raise click.ClickException(text)
     elif any(run.error or not run.finished_at for run in runs):
         tell(f"a worker tries what failed for an hour; `hookonce events show {number}` has the rest")
         sys.exit(Exit.FAILURE)

@@ -30,10 +30,11 @@ _COMMAND = (sys.executable, "-B", "-m", "hookonce.receiver.cli", "worker", "--ch
 
 
 def handlers(settings: Settings) -> Iterator[Finding]:
-    """Say what a worker here would say at its start; nothing where no handlers are configured."""
-    if settings.handlers:
+    """Yield what a worker here would report at its start, if it has handlers or targets of alerts."""
+    if settings.handlers or settings.alerts.are_sent:
         status, said = _load()
-        yield _judge(status, said)
+        if settings.handlers or "handlers" not in said:
+            yield _judge(status, said)
         yield from _typos(settings, said.get("takes", ()))
 
 

@@ -1,11 +1,10 @@
 import json
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from cryptography import x509
 
 from hookonce.jobs.alerts import delivery as alert_delivery
 from hookonce.jobs.handlers import Registry
@@ -18,8 +17,9 @@ from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import alert_events
+from tests.support.attacks import certificate
 from tests.support.issues import ID, die_of
-from tests.support.mail_server import MailServer
+from tests.support.mail_server import MailServer, served
 
 SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 
@@ -44,16 +44,6 @@ class Taking(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-@contextmanager
-def served(server):
-    with server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -122,7 +112,7 @@ def test_alert_keeps_its_id_on_every_attempt(inbox, pager, alerted):
     [
         (Alerts(urls=("https://a.example",), secret=""), "secret"),
         (Alerts(urls=("https://a.example",), secret="whsec_?"), "secret"),
-        (Alerts(urls=("",), secret=SECRET), "urls"),
+        (Alerts(urls=("", "https://a.example"), secret=SECRET), "urls: 1 of 2"),
     ],
 )
 def test_worker_that_can_not_send_alerts_says_so_at_its_start(settings, complaint):
@@ -130,6 +120,24 @@ def test_worker_that_can_not_send_alerts_says_so_at_its_start(settings, complain
         alert_delivery.register(Registry(), settings)
 
     assert "whsec_?" not in str(caught.value)
+
+
+def test_worker_lists_every_target_that_lacks_its_secret():
+    chat, mail = Chat(), Mail(to=("ann@example.com",))
+    settings = Alerts(urls=("",), slack=chat, teams=chat, discord=chat, pagerduty=PagerDuty(), mail=mail)
+
+    with pytest.raises(ConfigError) as caught:
+        alert_delivery.register(Registry(), settings)
+
+    assert [each.partition(":")[0] for each in caught.value.mistakes] == [
+        "[alerts] secret",
+        "[alerts] urls",
+        "[alerts.slack] url",
+        "[alerts.teams] url",
+        "[alerts.discord] url",
+        "[alerts.pagerduty] key",
+        "[alerts.mail] smtp",
+    ]
 
 
 def test_alerts_have_a_handler_for_each_url():
@@ -290,3 +298,60 @@ def test_no_password_is_sent_to_a_server_elsewhere_that_does_not_encrypt(inbox, 
 
     assert "offers no STARTTLS" in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
     assert (mail_server.logins, mail_server.mails) == ([], [])
+
+
+def told_by_mail(inbox, scheme, server):
+    """Have a test alert sent by mail."""
+    smtp = f"{scheme}://ann:pass@127.0.0.1:{server.port}"
+    alert_delivery.register(inbox.registry, Alerts(mail=Mail(to=("ann@example.com",), smtp=smtp)))
+    store(inbox.connection, [alert_events.test_event(datetime.now(UTC))])
+    inbox.work()
+
+
+@pytest.mark.parametrize("scheme", ["smtps", "smtp"])
+def test_mail_is_sent_encrypted_to_a_server_that_can(inbox, tmp_path, monkeypatch, scheme):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    monkeypatch.setattr(alert_delivery, "LOOPBACK", frozenset())
+    context = certificate.serving(tmp_path)
+
+    with served(MailServer(context, offers_starttls=scheme == "smtp")) as server:
+        told_by_mail(inbox, scheme, server)
+
+    assert (len(server.logins), len(server.mails)) == (1, 1)
+
+
+REFUSED = {
+    "unknown authority": (certificate.NAMES, False, "self-signed certificate"),
+    "another name": ([x509.DNSName("mail.example")], True, "IP address mismatch"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["smtps", "smtp"])
+@pytest.mark.parametrize(("names", "is_trusted", "reason"), REFUSED.values(), ids=REFUSED)
+def test_mail_server_with_a_wrong_certificate_gets_no_mail(
+    inbox, tmp_path, monkeypatch, scheme, names, is_trusted, reason
+):
+    context = certificate.serving(tmp_path, names)
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+
+    with served(MailServer(context, offers_starttls=scheme == "smtp")) as server:
+        told_by_mail(inbox, scheme, server)
+
+    ((_, error, _),) = ledger_alerts.unreached(inbox.connection)
+    assert f"the certificate of 127.0.0.1 is refused ({reason}" in error
+    assert "SSL_CERT_FILE" in error
+    assert (server.logins, server.mails) == ([], [])
+
+
+def test_webhook_with_a_wrong_certificate_gets_no_alert(inbox, tmp_path):
+    with served(Pager()) as server:
+        server.socket = certificate.serving(tmp_path).wrap_socket(server.socket, server_side=True)
+        url = f"https://127.0.0.1:{server.server_port}/hidden"
+        alert_delivery.register(inbox.registry, Alerts(slack=Chat(url=url)))
+        store(inbox.connection, [alert_events.test_event(datetime.now(UTC))])
+        inbox.work()
+
+    ((_, error, _),) = ledger_alerts.unreached(inbox.connection)
+    assert "the certificate of 127.0.0.1 is refused (self-signed certificate" in error
+    assert ("REQUESTS_CA_BUNDLE" in error, "hidden" in error, server.taken) == (True, False, [])

@@ -9,13 +9,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+NAMES = (x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1")))
 
-def made(directory):
+
+def made(directory, names=NAMES):
     """Write one; give gunicorn's options for it, and a context for clients that do not look at it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -36,3 +37,11 @@ def made(directory):
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return [f"--certfile={directory / 'cert.pem'}", f"--keyfile={directory / 'key.pem'}"], context
+
+
+def serving(directory, names=NAMES):
+    """Write one; give a server's context with it. A client trusts it that is given `cert.pem`."""
+    made(directory, names)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
+    return context
