@@ -39,7 +39,12 @@ class Session:
     def token(self) -> Token:
         """The session as the desk asks what it may do."""
         return Token(
-            self.token_id or 0, self.who, list(self.scopes), datetime.now(UTC), None, is_expired=False
+            id=self.token_id or 0,
+            name=self.who,
+            scopes=list(map(Scope, self.scopes)),
+            created_at=datetime.now(UTC),
+            expires_at=None,
+            is_expired=False,
         )
 
 

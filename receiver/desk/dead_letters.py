@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import discards
-from hookonce.receiver.ledger.replay.discards import DiscardedEvent
+from hookonce.receiver.ledger.replay.discards import Discarded
 from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
@@ -96,14 +96,10 @@ class DiscardRequest(EventFilter):
     dry_run: bool = False
 
 
-class Discards(ResponseModel):
-    """The events that were discarded, those that were left alone, and the ids that the ledger does not hold."""
+class Discards(Discarded):
+    """What became of each event that was named, or found by a filter."""
 
     dry_run: bool
-    discarded: list[DiscardedEvent]
-    running: list[Identifier] = Field(description="left alone: discard them once their attempts have ended")
-    ended: list[Identifier] = Field(description="left alone: nothing of them is dead, held or waits")
-    unknown: list[Identifier] = Field(default_factory=list)
     unknown_names: list[str] = Field(
         default_factory=list, description="those that were no ledger ids, and name no event"
     )
@@ -142,16 +138,7 @@ def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
         rest = rows[-1].id if len(rows) == REPLAY_BATCH else None
     who = None if asked.dry_run else desk.who
     done = discards.discard(desk.connection, named.ids, who, asked.handler)
-    known = {*(each.id for each in done.discarded), *done.running, *done.ended}
-    return Discards(
-        dry_run=asked.dry_run,
-        discarded=done.discarded,
-        running=done.running,
-        ended=done.ended,
-        unknown=sorted({*named.ids} - known),
-        unknown_names=named.unknown,
-        next=rest,
-    )
+    return Discards(**dict(done), dry_run=asked.dry_run, unknown_names=named.unknown, next=rest)
 
 
 def discard_issue(desk: Desk, issue: str) -> None:

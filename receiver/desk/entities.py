@@ -1,21 +1,21 @@
 """Newest versions that handlers have done of an entity (`stale=`): shown, forgotten, and who will skip an event."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import about, subject_of
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.models import RequestModel, Text, shown
+from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger import entities
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.entities import NewestVersion
 from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
 from hookonce.receiver.ledger.replay import rereading
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import ResponseModel
 
 
 class EntityPath(RequestModel):
@@ -23,16 +23,6 @@ class EntityPath(RequestModel):
 
     source: Text
     entity: Text
-
-
-class NewestVersion(ResponseModel):
-    """The newest version that a handler has done of an entity."""
-
-    handler: Ours
-    account: str
-    version: int
-    event: Identifier
-    raised_at: datetime
 
 
 class NewestVersions(ResponseModel):
@@ -47,7 +37,7 @@ def get_entity(desk: Desk, which: EntityPath) -> NewestVersions:
     found = entities.newest(desk.connection, which.source, which.entity)
     if not found:
         raise _no_entity(which)
-    return NewestVersions(data=shown(NewestVersion, found))
+    return NewestVersions(data=found)
 
 
 @action(scope=Scope.ADMIN, asks="what was done", looks=looks_at(get_entity), audits="forget entity")

@@ -1,7 +1,7 @@
 """Numbers, retention, erasure, the dedup window, and who is asking."""
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -12,13 +12,14 @@ from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.desk.searches import Contents
-from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import erasure, steady_clock
-from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.maintenance.erasure import Erasure
+from hookonce.receiver.ledger.maintenance.retention import Pruned, Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, ResponseModel
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -38,33 +39,12 @@ class PruneRequest(RequestModel):
     trust_clock: bool = Field(default=False, description="prune although the clock leapt: it is right now")
 
 
-class Pruned(ResponseModel):
-    """Rows that were deleted, or would be: ledger rows, rejected deliveries, lines of the audit, days of bodies."""
-
-    dry_run: bool
-    events: int
-    rejected: int
-    audit: int
-    days: list[Ours]
-    needed: list[Ours] = Field(description="stay: an event of that day is yet to be handled")
-    busy: list[Ours] = Field(description="could not be dropped now; ask again")
-
-
 class Forgotten(ResponseModel):
     """How many event ids the dedup window forgot."""
 
     forgotten: int | None = Field(
         description="null while Redis does not answer: they stay there until they run out, and are not believed"
     )
-
-
-class TokenModel(ResponseModel):
-    """The token of this request."""
-
-    name: Ours
-    scopes: list[Scope]
-    created_at: datetime
-    expires_at: datetime | None
 
 
 @action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
@@ -89,8 +69,7 @@ def prune(desk: Desk, asked: PruneRequest) -> Pruned:
         raise Conflict(f"nothing is pruned: {error}", code="clock_held") from None
     finally:
         pruning.audit(desk.connection, desk.who)
-    gone = pruning.done
-    return Pruned(dry_run=asked.dry_run, **asdict(gone))
+    return pruning.done
 
 
 class ErasureRequest(Contents):
@@ -105,26 +84,16 @@ class ErasureRequest(Contents):
     dry_run: bool = False
 
 
-class Erased(ResponseModel):
-    """The events that were erased, those left alone, and the ids that the ledger does not hold."""
+class Erased(Erasure):
+    """What became of each event that was named, or found by a filter."""
 
     dry_run: bool
-    erased: list[Identifier]
-    open: list[Identifier] = Field(
-        description="yet to be handled, and left alone: ask again once they have ended"
-    )
-    unknown: list[Identifier]
+    unknown: list[Identifier] = Field(description="ids that the ledger does not hold")
     unknown_names: list[str] = Field(description="those that were no ledger ids, and name no event")
-    refused: int = Field(
-        0, description="rejected deliveries, in quarantine or not, that were erased with them"
-    )
     refused_until: datetime | None = Field(
-        default=None, description="up to when rejected deliveries were looked for; null where none were"
+        description="up to when rejected deliveries were looked for; null where none were"
     )
-    closed: int = Field(default=0, description="bodies that can't be decrypted here, and were not searched")
-    next: Cursor | None = Field(
-        None, description="by a filter: ask for the next step with it; null at the end"
-    )
+    next: Cursor | None = Field(description="by a filter: ask for the next step with it; null at the end")
 
 
 def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
@@ -178,11 +147,11 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
         refused = erasure.let_go(desk.connection, keyring, replace(wanted, until=until), needle, who)
         done.refused, done.closed = refused.refused, done.closed + refused.closed
     return Erased(
+        **dict(done),
         dry_run=asked.dry_run,
         unknown=sorted({*named.ids}.difference(done.erased, done.open)),
         unknown_names=named.unknown,
         refused_until=until,
-        **asdict(done),
     )
 
 
@@ -198,9 +167,8 @@ def forget_window(desk: Desk) -> Forgotten:
 
 
 @action(scope=None)
-def get_token(desk: Desk) -> TokenModel:
+def get_token(desk: Desk) -> Token:
     """Show the name and the scopes of the token that is asking."""
-    token = desk.token
-    if token is None:
+    if desk.token is None:
         raise NotFound("no token came with this: it is asked of the ledger itself")
-    return TokenModel.model_validate(token, from_attributes=True)
+    return desk.token

@@ -1,7 +1,7 @@
 """Handlers, and pauses of sources and handlers."""
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -11,18 +11,20 @@ from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.sources import list_sources
-from hookonce.receiver.desk.stats import Kind, LongTransaction, batches, long_transactions
+from hookonce.receiver.desk.stats import Kind, batches
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
+from hookonce.receiver.ledger.handlers import HandlerLimits, KnownHandler, known_handlers, limits_of
 from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.ledger.queries.handler_stats import HandlerStats
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS, PAUSES, SOURCE
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.counters import BatchFigures
+from hookonce.receiver.ledger.stats.worker_slots import LongTransaction
 
 __all__ = ["HANDLER", "OF_ROWS", "PAUSES", "SOURCE", "Pause"]
 """Pauses and their kinds; what is defined here is imported by its name."""
@@ -41,30 +43,10 @@ class Pauses(ResponseModel):
     data: list[Pause]
 
 
-class HandlerPattern(ResponseModel):
-    """A pattern that a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
-
-    place: Ours
-    pattern: Ours
-    batch: int | None = Field(description="how many events it takes at once; null if it takes one")
-    attempts: int
-    timeout_seconds: float
-    announced_at: datetime
-
-
-class Handler(ResponseModel):
+class Handler(HandlerStats):
     """A handler that a worker has, that has run lately, or is paused."""
 
-    name: Ours
-    takes: list[HandlerPattern] = Field(description="none if no worker has named it within a day")
-    runs: int = Field(description=f"among the newest {handler_stats.RUNS_LOOKED_AT} of all handlers")
-    done: int = Field(description="runs among these that are done")
-    open: int
-    dead: int
-    failure_rate: float = Field(description="the share of their attempts that failed")
-    p50_seconds: float | None = Field(description="how long half of their last attempts took at most")
-    p99_seconds: float | None
-    latest_run: datetime | None
+    takes: list[KnownHandler] = Field(description="none if no worker has named it within a day")
     is_paused: bool
     paused_by: Literal["person", "breaker"] | None
     limits: HandlerLimits | None = Field(description="null if no worker has named it within a day")
@@ -92,39 +74,20 @@ def list_handlers(desk: Desk) -> Handlers:
     paused = pauses.by_handler(desk.connection)
     known = known_handlers(desk.connection)
     limits = limits_of(known)
-    stats = {each.handler: each for each in handler_stats.handlers(desk.connection)}
+    stats = {each.name: each for each in handler_stats.handlers(desk.connection)}
     failing = {each.handler: each for each in breakers.breakers(desk.connection)}
     waiting = limit_gate.waiting(desk.connection)
     delays = limit_gate.delays(desk.connection)
     in_batches = batches(desk)
     suspects = worker_slots.suspects(desk.connection)
-    long = {each.handler: each for each in reversed(long_transactions(desk))}
+    long = {each.handler: each for each in reversed(worker_slots.long_transactions(desk.connection))}
     held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}
     names = {*pauses.handlers(desk.connection), *paused, *held_up}
     return Handlers(
         data=[
             Handler(
-                name=name,
-                takes=[
-                    HandlerPattern(
-                        place=each.place,
-                        pattern=each.pattern,
-                        batch=each.batch,
-                        attempts=each.attempts,
-                        timeout_seconds=each.timeout.total_seconds(),
-                        announced_at=each.announced_at,
-                    )
-                    for each in known
-                    if each.handler == name
-                ],
-                runs=(fared := stats.get(name, handler_stats.NONE)).runs,
-                done=fared.done,
-                open=fared.open,
-                dead=fared.dead,
-                failure_rate=fared.failure_rate,
-                p50_seconds=fared.p50,
-                p99_seconds=fared.p99,
-                latest_run=fared.latest,
+                **dict(stats.get(name) or HandlerStats(name=name)),
+                takes=[each for each in known if each.handler == name],
                 is_paused=name in paused,
                 paused_by=paused[name].by if name in paused else None,
                 limits=limits.get(name),

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field, computed_field
 
@@ -32,7 +31,7 @@ from hookonce.receiver.ledger.replay import (
 from hookonce.receiver.ledger.replay import (
     events as event_replays,
 )
-from hookonce.receiver.ledger.replay.bulk import Bulk
+from hookonce.receiver.ledger.replay.bulk import BulkReplay
 from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome, ReplayResult
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
@@ -151,41 +150,6 @@ class BulkPath(RequestModel):
     bulk: IdInPath
 
 
-class BulkReplay(ResponseModel):
-    """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
-
-    id: Identifier
-    who: Ours
-    state: Literal["running", "complete", "stopped"]
-    started_at: datetime
-    ended_at: datetime | None
-    filter: dict[str, str]
-    rate: float | None
-    matched: int = Field(description="how many there were when it began")
-    replayed: int
-    left_alone: int
-    done: int
-    dead: int
-    open: int
-    last_event: int = Field(description="up to which ledger id it has come, the oldest first")
-    until_event: int
-
-    @property
-    def is_running(self) -> bool:
-        """Whether there are steps left to take."""
-        return self.state == "running"
-
-    @classmethod
-    def of(cls, desk: Desk, bulk: Bulk) -> Self:
-        """Show a bulk replay as it stands."""
-        known: dict[str, Any] = {
-            name: value for name, value in asdict(bulk).items() if name in cls.model_fields
-        }
-        known["filter"] = content.filter_of(desk, bulk.filter)
-        progress = bulk_replays.progress(desk.connection, bulk.id)
-        return cls(**known, **asdict(progress), state=_state(bulk))
-
-
 class BulkStep(ResponseModel):
     """The outcomes of the next events of a bulk replay (none, if its rate allows none yet), and its progress."""
 
@@ -278,21 +242,21 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
                 "then repeat it",
                 code="changed",
             )
-    return BulkReplay.of(desk, bulk)
+    return _told(desk, bulk)
 
 
 @action(scope=Scope.READ)
 def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
     """List bulk replays, newest first."""
     rows = bulk_replays.listing(desk.connection, asked.limit, asked.cursor)
-    return BulkReplayPage.of([BulkReplay.of(desk, row) for row in rows], asked)
+    return BulkReplayPage.of([_told(desk, row) for row in rows], asked)
 
 
 @action(scope=Scope.READ)
 def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Show how far a bulk replay is."""
     bulk_replays.look(desk.connection, which.bulk)
-    return BulkReplay.of(desk, _bulk(desk, which.bulk))
+    return _bulk(desk, which.bulk)
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay))
@@ -306,21 +270,21 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
         outcomes = bulk_replays.step(desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread)
     outcomes = outcomes or []
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return BulkStep(bulk=BulkReplay.of(desk, _bulk(desk, number)), outcomes=shown(Outcome, outcomes))
+    return BulkStep(bulk=_bulk(desk, number), outcomes=shown(Outcome, outcomes))
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
 def stop_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
     bulk_replays.stop(desk.connection, which.bulk, desk.who)
-    return BulkReplay.of(desk, _bulk(desk, which.bulk))
+    return _bulk(desk, which.bulk)
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="go on")
 def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Continue a bulk replay that was stopped. One that is running or complete is left as it is."""
     bulk_replays.go_on(desk.connection, which.bulk, desk.who)
-    return BulkReplay.of(desk, _bulk(desk, which.bulk))
+    return _bulk(desk, which.bulk)
 
 
 class NamedEvents(NamedTuple):
@@ -383,14 +347,14 @@ def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:
     return f"already done: {'; '.join(told)}{more}; to run them once more, say so (`--again`, `again`: true)"
 
 
-def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
-    if bulk.ended_at is None:
-        return "running"
-    return "complete" if bulk.is_complete else "stopped"
-
-
-def _bulk(desk: Desk, number: int) -> Bulk:
+def _bulk(desk: Desk, number: int) -> BulkReplay:
     bulk = bulk_replays.get(desk.connection, number)
     if bulk is None:
         raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
+    return _told(desk, bulk)
+
+
+def _told(desk: Desk, bulk: BulkReplay) -> BulkReplay:
+    """Return a bulk replay as it may be shown: what errors were to say is content."""
+    bulk.filter = content.filter_of(desk, bulk.filter)
     return bulk

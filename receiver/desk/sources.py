@@ -1,13 +1,14 @@
 """Sources, providers, test events, and the secrets that senders handed out; no secret is ever shown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
 
 from hookonce.providers.kit import registry
+from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.events import EventPath, found_event, get_event
@@ -20,8 +21,15 @@ from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.maintenance import sender_api
+from hookonce.receiver.ledger.maintenance.sender_api import (
+    ListedDay,
+    ListingState,
+    MissingEvent,
+    SubscriptionState,
+)
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.stats import backlog, source_activity, totals
+from hookonce.receiver.ledger.stats.totals import SecretUse
 from hookonce.receiver.source import Source
 
 _CODE = "no_test_event"
@@ -36,44 +44,10 @@ class SourcePath(RequestModel):
     source: Name
 
 
-class Slot(ResponseModel):
-    """A secret by its place in the configuration, from 1, and how often it verified a delivery.
+class Slot(SecretUse):
+    """A secret of a source, and how often it verified a delivery: counted while the source has several."""
 
-    Counted while a source has several.
-    """
-
-    slot: int
     is_configured: bool
-    count: int
-    last_used: datetime | None
-
-
-class ListedDay(ResponseModel):
-    """A day (UTC) of what its sender lists: how many events, and how many of them the ledger has."""
-
-    day: date
-    listed: int
-    in_ledger: int
-
-
-class MissingEvent(ResponseModel):
-    """An event that its sender lists and the ledger has not, and how often it was asked for in a day."""
-
-    event_id: str
-    type: str
-    listed_at: datetime
-    found_at: datetime
-    why: Ours
-    tries: int
-
-
-class SubscriptionModel(ResponseModel):
-    """A subscription that is renewed: until when it lasts, and how often it was made."""
-
-    resource: Ours
-    expires_at: datetime | None
-    made: int
-    problem: Ours | None
 
 
 class SourceModel(ResponseModel):
@@ -98,7 +72,7 @@ class SourceModel(ResponseModel):
     )
     never_came: Ours = Field(default="", description="one sentence about events that never came")
     missing: int = Field(default=0, description="events that its sender lists and the ledger has not")
-    subscriptions: list[SubscriptionModel] = Field(default_factory=list)
+    subscriptions: list[SubscriptionState] = Field(default_factory=list)
     listed_days: list[ListedDay] = Field(
         default_factory=list, description=f"the last {_DAYS} days; of one source alone"
     )
@@ -175,22 +149,9 @@ def list_sources(desk: Desk) -> Sources:
 @action(scope=Scope.READ)
 def get_source(desk: Desk, which: SourcePath) -> SourceModel:
     """Show a configured source."""
-    shown, connection = _shown(desk, [source_of(desk, which)])[0], desk.connection
-    shown.listed_days = [
-        ListedDay(day=each["day"], listed=each["listed"], in_ledger=each["listed"] - each["missing"])
-        for each in sender_api.days_of(connection, shown.name, _DAYS)
-    ]
-    shown.missing_events = [
-        MissingEvent(
-            event_id=each.event_id,
-            type=each.type,
-            listed_at=each.listed_at,
-            found_at=each.found_at,
-            why=each.why,
-            tries=len(each.tried_at),
-        )
-        for each in sender_api.missing(connection, shown.name, _NAMED)
-    ]
+    (shown,) = _shown(desk, [source_of(desk, which)])
+    shown.listed_days = sender_api.days_of(desk.connection, shown.name, _DAYS)
+    shown.missing_events = sender_api.missing(desk.connection, shown.name, _NAMED)
     return shown
 
 
@@ -320,14 +281,9 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
     paused = pauses.sources(connection)
     last_seen = source_activity.last_seen(connection)
     kept = {one.source for one in handshake_secrets.all_kept(connection)}
-    used = totals.secrets(connection)
+    used = {(each.source, each.slot): each for each in totals.secrets(connection)}
     listings, missing = sender_api.listings(connection), sender_api.missing_counts(connection)
-    renewed: dict[str, list[SubscriptionModel]] = {}
-    for each in sender_api.subscriptions(connection, sources):
-        model = SubscriptionModel(
-            resource=each.resource, expires_at=each.expires_at, made=each.made, problem=each.problem
-        )
-        renewed.setdefault(each.source, []).append(model)
+    renewed = sender_api.subscriptions(connection, sources)
     now = datetime.now(UTC)
     return [
         SourceModel(
@@ -335,34 +291,51 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
             provider=source.provider.name,
             url=source.shown_url,
             authenticity=source.authenticity,
-            secrets=_slots(source, used.get(source.name, {})),
+            secrets=_slots(source, used),
             secret_notes=list(source.secret_notes),
             has_handed_out_secret=source.name in kept,
             repeats=source.repeats,
             conflicts=source.conflicts,
             is_paused=source.name in paused,
             last_delivery_at=last_seen.get(source.name),
-            never_came=sender_api.words(
+            never_came=words_for_never_came(
                 source, listings.get(source.name), missing.get(source.name, (0, now))[0], now
             ),
             missing=missing.get(source.name, (0, now))[0],
-            subscriptions=renewed.get(source.name, []),
+            subscriptions=[each for each in renewed if each.source == source.name],
         )
         for source in sources
     ]
 
 
-def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Slot]:
+def _slots(source: Source, used: Mapping[tuple[str, int], SecretUse]) -> list[Slot]:
     configured = range(1, len(source.secrets) + 1)
+    slots = sorted({*configured, *(slot for name, slot in used if name == source.name)})
+    unused = {"source": source.name, "count": 0, "last_used": None}
     return [
         Slot(
-            slot=slot,
+            **{**unused, "slot": slot, **dict(used.get((source.name, slot), ()))},
             is_configured=slot in configured,
-            count=used[slot][0] if slot in used else 0,
-            last_used=used[slot][1] if slot in used else None,
         )
-        for slot in sorted({*configured, *used})
+        for slot in slots
     ]
+
+
+def words_for_never_came(source: Source, state: ListingState | None, number: int, now: datetime) -> str:
+    """Return in a sentence what is known of events of a source that never came."""
+    if source.provider.listing is None:
+        return "can't be known for this sender, which is not asked"
+    if source.sender_api is None or source.sender_api.every is None:
+        return "not known: its sender is not asked; set api_key and reconcile"
+    problem = f"; {state.problem}" if state and state.problem else ""
+    if state is None or state.asked_at is None or state.checked_until is None:
+        return f"not known: its sender was not asked yet{problem}"
+    lacking = f"{number} events are" if number > 1 else "1 event is" if number else "nothing is"
+    gap = f"; {state.gap}" if state.gap else ""
+    return (
+        f"asked {format_duration(now - state.asked_at)} ago; up to {state.checked_until:%Y-%m-%d %H:%M} UTC "
+        f"{lacking} missing{gap}{problem}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.reasons import PAUSES
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.states import EventStatus
@@ -26,7 +26,8 @@ from hookonce.receiver.ledger.stats import (
 )
 from hookonce.receiver.ledger.stats.activity import Count
 from hookonce.receiver.ledger.stats.counters import BatchFigures
-from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
+from hookonce.receiver.ledger.stats.totals import RejectionCount, SecretUse, StatusCount
+from hookonce.receiver.ledger.stats.worker_slots import LongTransaction, WorkerSlots
 from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.pending import pending
@@ -43,26 +44,14 @@ Kind = Annotated[
 ]
 
 
-class Suspects(ResponseModel):
-    """Runs that may have been under way when their worker died, by handler; each is run by itself."""
-
-    handler: Ours
-    runs: int = Field(description=f"{worker_slots.MAX_SUSPECTS} of all handlers at most")
-
-
-class LongTransaction(ResponseModel):
-    """An attempt that wrote and waits for something else in its transaction, which holds vacuum back."""
-
-    handler: Ours
-    event: Identifier
-    seconds: float
-
-
 class Workers(ResponseModel):
     """Workers that report slots; one that runs one at a time does not."""
 
     data: list[WorkerSlots]
-    suspects: list[Suspects]
+    suspects: dict[Ours, int] = Field(
+        description="runs that may have been under way when their worker died, by handler; each is run by itself, and "
+        f"{worker_slots.MAX_SUSPECTS} of all handlers are counted at most"
+    )
     long_transactions: list[LongTransaction]
 
 
@@ -72,58 +61,9 @@ def list_workers(desk: Desk) -> Workers:
     connection = desk.connection
     return Workers(
         data=worker_slots.workers(connection),
-        suspects=[
-            Suspects(handler=handler, runs=count)
-            for handler, count in worker_slots.suspects(connection).items()
-        ],
-        long_transactions=long_transactions(desk),
+        suspects=worker_slots.suspects(connection),
+        long_transactions=worker_slots.long_transactions(connection),
     )
-
-
-def long_transactions(desk: Desk) -> list[LongTransaction]:
-    """Return the attempts that wrote and wait, the longest first."""
-    return [
-        LongTransaction(
-            handler=each.handler, event=each.event, seconds=round(each.open_for.total_seconds(), 1)
-        )
-        for each in worker_slots.long_transactions(desk.connection)
-    ]
-
-
-class StatusCount(ResponseModel):
-    """Events of a source in a status."""
-
-    source: Ours
-    status: Ours
-    count: int
-    is_exact: bool = Field(description="false: estimated, since there are too many to count at each look")
-
-
-class RejectionCount(ResponseModel):
-    """Deliveries rejected, all time; `source` is empty where none has the name."""
-
-    source: Ours
-    reason: Ours
-    count: int
-
-
-class SecretUse(ResponseModel):
-    """How often a secret verified a delivery, by its place in the configuration, from 1."""
-
-    source: Ours
-    slot: int
-    count: int
-    last_used: datetime | None
-
-
-class SlotUse(ResponseModel):
-    """A worker process with several slots, as it last reported."""
-
-    name: Ours
-    slots: int
-    busy: int
-    lost: int
-    seconds_ago: int
 
 
 class Stats(ResponseModel):
@@ -143,7 +83,7 @@ class Stats(ResponseModel):
     rejected: list[RejectionCount]
     secrets: list[SecretUse]
     alerts: list[Alert]
-    workers: list[SlotUse]
+    workers: list[WorkerSlots]
     suspects: dict[Ours, int]
     long_transactions: list[LongTransaction]
     waiting_for_limit: dict[Ours, int]
@@ -164,18 +104,12 @@ def get_stats(desk: Desk) -> Stats:
 
 def status_counts(desk: Desk) -> list[StatusCount]:
     """Count the events of each source by status."""
-    return [
-        StatusCount(source=each.source, status=each.status, count=each.number, is_exact=each.is_exact)
-        for each in totals.event_sums(desk.connection)
-    ]
+    return totals.event_sums(desk.connection)
 
 
 def rejection_counts(desk: Desk) -> list[RejectionCount]:
     """Count rejected deliveries by source and reason, of all time."""
-    return [
-        RejectionCount(source=source, reason=reason, count=number)
-        for source, reason, number in totals.rejections(desk.connection)
-    ]
+    return totals.rejections(desk.connection)
 
 
 def traffic(desk: Desk, since: datetime, bucket: timedelta) -> list[Count]:
@@ -185,7 +119,7 @@ def traffic(desk: Desk, since: datetime, bucket: timedelta) -> list[Count]:
 
 def _numbers(desk: Desk) -> dict[str, Any]:
     connection = desk.connection
-    events = status_counts(desk)
+    events = totals.event_sums(connection)
     gone = event_counts.gone(connection).values()
     by_status = Counter[str]()
     for each in events:
@@ -201,22 +135,12 @@ def _numbers(desk: Desk) -> dict[str, Any]:
         "held": by_status[EventStatus.HELD],
         "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
         **dict(zip(("conflicts", "keys_reused"), totals.conflicts(connection), strict=True)),
-        "rejected": rejection_counts(desk),
-        "secrets": [
-            {"source": source, "slot": slot, "count": n, "last_used": last}
-            for source, slots in totals.secrets(connection).items()
-            for slot, (n, last) in slots.items()
-        ],
+        "rejected": totals.rejections(connection),
+        "secrets": totals.secrets(connection),
         "alerts": alerts.open_alerts(connection),
-        "workers": [
-            {
-                **dict(each),
-                "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
-            }
-            for each in worker_slots.workers(connection)
-        ],
+        "workers": worker_slots.workers(connection),
         "suspects": worker_slots.suspects(connection),
-        "long_transactions": long_transactions(desk),
+        "long_transactions": worker_slots.long_transactions(connection),
         "waiting_for_limit": limit_gate.waiting(connection),
         "rate_delay_seconds": {
             handler: round(delay.total_seconds(), 1)

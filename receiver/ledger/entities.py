@@ -6,14 +6,13 @@ event that came later to the ledger is the newer one.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.database import functions
-from hookonce.receiver.ledger.rows import all_as
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
@@ -41,14 +40,13 @@ class Version(NamedTuple):
     event: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewestDone:
+class NewestVersion(ResponseModel):
     """The newest version that a handler has done of an entity."""
 
-    handler: str
+    handler: Ours
     account: str
     version: int
-    event: int
+    event: Identifier
     raised_at: datetime
 
 
@@ -91,9 +89,9 @@ class Entities(NamedTuple):
             raise Busy(type(error).__name__) from error
 
 
-def newest(connection: psycopg.Connection, source: str, entity: str) -> list[NewestDone]:
+def newest(connection: psycopg.Connection, source: str, entity: str) -> list[NewestVersion]:
     """Return what handlers have done of an entity of a source."""
-    return all_as(NewestDone, connection, _LIST, [source, entity])
+    return all_as(NewestVersion, connection, _LIST, [source, entity])
 
 
 def forget(connection: psycopg.Connection, source: str, entity: str) -> int:

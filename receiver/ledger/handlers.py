@@ -6,16 +6,14 @@ ends a failed attempt looks them up. A number that is announced no more is forgo
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
 from pydantic import Field
 
-from hookonce.receiver.ledger.rows import Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 
 ANNOUNCED_TTL = timedelta(minutes=5)
 """How often it is written down again that a handler is still there."""
@@ -73,19 +71,15 @@ class HandlerLimits(ResponseModel):
             yield f"awaits {', '.join(self.awaits)}"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownHandler:
-    """One pattern of one handler: its name, the source or provider, the pattern, and its limits.
+class KnownHandler(ResponseModel):
+    """A pattern that a handler takes: a source or a provider, and a pattern of types; as a worker last announced it."""
 
-    `batch` is how many events it takes at once, None if it takes one.
-    """
-
-    handler: str
-    place: str
-    pattern: str
+    handler: Ours
+    place: Ours
+    pattern: Ours
+    batch: int | None = Field(description="how many events it takes at once; null if it takes one")
     attempts: int
-    timeout: timedelta
-    batch: int | None
+    timeout_seconds: float
     announced_at: datetime
     limits: HandlerLimits
 
@@ -136,9 +130,9 @@ MOST_ANNOUNCED = f"""(SELECT max(known.attempts) FROM hookonce.handler_attempts 
 )
 """The largest number of attempts that a worker which is alive announces for a `{handler}`: a part of a statement."""
 _ANNOUNCED = """
-SELECT handler, place, pattern, attempts, timeout, batch, announced_at, models->'limits' AS limits
-FROM hookonce.handlers
-ORDER BY handler, place, pattern
+SELECT handler, place, pattern, attempts, extract(epoch FROM timeout)::float AS timeout_seconds, batch, announced_at,
+       coalesce(models->'limits', '{}') AS limits
+FROM hookonce.handlers ORDER BY handler, place, pattern
 """
 
 Row = tuple[str, str, str, int, timedelta, int | None]
@@ -177,11 +171,7 @@ def models_of(connection: psycopg.Connection, names: Iterable[str]) -> dict[str,
 
 def known_handlers(connection: psycopg.Connection) -> list[KnownHandler]:
     """Return what workers announced lately, by handler."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        return [
-            KnownHandler(**(row | {"limits": HandlerLimits(**(row["limits"] or {}))}))
-            for row in cursor.execute(_ANNOUNCED)
-        ]
+    return all_as(KnownHandler, connection, _ANNOUNCED)
 
 
 def limits_of(known: Iterable[KnownHandler]) -> dict[str, HandlerLimits]:

@@ -164,13 +164,13 @@ def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iter
     sums = totals.event_sums(connection)
     labels = ["source", "status"]
     yield _gauge(
-        "hookonce_events", "Events in the ledger", labels, [([e.source, e.status], e.number) for e in sums]
+        "hookonce_events", "Events in the ledger", labels, [([e.source, e.status], e.count) for e in sums]
     )
     yield _gauge(
         "hookonce_oldest_event_seconds",
         "Age of the oldest event that is not over, since it came",
         labels,
-        [([e.source, e.status], e.oldest) for e in sums if e.oldest is not None],
+        [([e.source, e.status], e.oldest_seconds) for e in sums if e.oldest_seconds is not None],
     )
 
 
@@ -243,11 +243,10 @@ def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Itera
 
 def _rejections(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iterator[Metric]:
     found: dict[tuple[str, str], int] = dict.fromkeys(product(sources, UNPROVEN), 0)
-    found |= {(source, reason): count for source, reason, count in totals.rejections(connection)}
+    found |= {(each.source, each.reason): each.count for each in totals.rejections(connection)}
     yield _counter("hookonce_rejections", "Deliveries rejected", ["source", "reason"], found.items())
     used = {(source, slot): 0 for source, slots in sources.items() for slot in range(1, slots + 1)}
-    for source, by_slot in totals.secrets(connection).items():
-        used |= {(source, slot): count for slot, (count, _) in by_slot.items()}
+    used |= {(each.source, each.slot): each.count for each in totals.secrets(connection)}
     yield _counter(
         "hookonce_secret_used",
         "Deliveries by the secret that verified them",
@@ -390,7 +389,7 @@ def _slots(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     longest: dict[str, float] = {}
     for each in worker_slots.long_transactions(connection):
-        longest[each.handler] = max(longest.get(each.handler, 0.0), each.open_for.total_seconds())
+        longest[each.handler] = max(longest.get(each.handler, 0.0), each.seconds)
     yield _gauge(
         "hookonce_long_transaction_seconds",
         "Age of transactions that wrote and wait, the oldest",

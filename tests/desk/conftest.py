@@ -184,7 +184,14 @@ class Here(Inbox):
     notified: bool = False
 
     def ask(self, action, /, *, scope="admin", **arguments):
-        token = Token(1, scope, scope.split("+"), datetime.now(UTC), None, is_expired=False)
+        token = Token(
+            id=1,
+            name=scope,
+            scopes=scope.split("+"),
+            created_at=datetime.now(UTC),
+            expires_at=None,
+            is_expired=False,
+        )
         desk = Desk(self.settings, self.connection, f"{scope} (token)", token, self.intake)
         try:
             desk.require(ACTIONS[action].scope)

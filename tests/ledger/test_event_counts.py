@@ -41,7 +41,12 @@ def count(connection):
 
 
 def by_status(connection):
-    return {(source, status): n for source, status, n in [each[:3] for each in totals.event_sums(connection)]}
+    return {
+        (source, status): n
+        for source, status, n in [
+            (each.source, each.status, each.count) for each in totals.event_sums(connection)
+        ]
+    }
 
 
 def counted(connection):
@@ -174,9 +179,7 @@ def long_ledger(connection):
 
 
 def sums(connection):
-    return {
-        (each.source, each.status): (each.number, each.is_exact) for each in totals.event_sums(connection)
-    }
+    return {(each.source, each.status): (each.count, each.is_exact) for each in totals.event_sums(connection)}
 
 
 def test_counts_of_many_rows_are_estimates_and_say_so(long_ledger):

@@ -161,4 +161,4 @@ def test_figures_of_a_handler_count_the_last_cycle_of_each_run(ledger):
 
     figures = handler_stats.handlers(ledger)
 
-    assert [(each.handler, each.runs, each.done, each.dead, each.open) for each in figures] == counted
+    assert [(each.name, each.runs, each.done, each.dead, each.open) for each in figures] == counted

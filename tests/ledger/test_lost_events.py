@@ -49,7 +49,9 @@ def test_sweep_finds_a_lost_event_and_says_what_to_do(connection, ids, caplog):
 
     assert found == 1
     assert f"put them back with `hookonce replay {ids[3]}`" in caplog.text
-    assert ("stripe", "lost", 1) in [each[:3] for each in totals.event_sums(connection)]
+    assert ("stripe", "lost", 1) in [
+        (each.source, each.status, each.count) for each in totals.event_sums(connection)
+    ]
 
 
 @pytest.mark.usefixtures("ids")
@@ -105,7 +107,10 @@ def test_replay_puts_a_lost_event_back_into_the_queue(connection, ids):
     assert status == ("received",)
     again(connection)
     assert lost_events.look(connection) == 0
-    assert {status: n for _, status, n in [each[:3] for each in totals.event_sums(connection)]} == {
+    assert {
+        status: n
+        for _, status, n in [(each.source, each.status, each.count) for each in totals.event_sums(connection)]
+    } == {
         "received": 2,
         "done": 1,
         "dead": 1,

@@ -345,7 +345,9 @@ def test_parked_is_open_for_whoever_counts_or_looks(connection, pausing):
     claim(connection, "a")
     (status,) = connection.execute("SELECT status FROM hookonce.event_states").fetchone()
 
-    assert [each[:3] for each in totals.event_sums(connection)] == [("stripe", status, 1)]
+    assert [(each.source, each.status, each.count) for each in totals.event_sums(connection)] == [
+        ("stripe", status, 1)
+    ]
     found = events.events(connection, Filter(status=status))
     assert [event.id for event in found] == [number]
     assert (backlog.oldest_due(connection), backlog.due(connection)) == (0, 0)

@@ -157,7 +157,7 @@ def lived(inbox, url, redis_url):
             for each in details.runs
         )
         found["sums"] = (
-            sorted([each[:3] for each in totals.event_sums(connection)]),
+            sorted([(each.source, each.status, each.count) for each in totals.event_sums(connection)]),
             backlog.oldest_due(connection),
         )
         found["ours"] = connection.execute(VALUES).fetchone()

@@ -161,7 +161,7 @@ def sweep(connection):
 
 
 def scrape(connection):
-    [each[:3] for each in totals.event_sums(connection)]
+    [(each.source, each.status, each.count) for each in totals.event_sums(connection)]
     backlog.oldest_due(connection)
     totals.conflicts(connection)
 

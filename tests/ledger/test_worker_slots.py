@@ -138,8 +138,8 @@ def test_transactions_that_wait_are_named_the_longest_first(connection, database
         until(lambda: len(named(connection)), 2)
         found = worker_slots.long_transactions(connection)
 
-    assert [each[:2] for each in found] == [("first", 1), ("second", 2)]
-    assert found[0].open_for > found[1].open_for > worker_slots.LONG_AFTER
+    assert [(each.handler, each.event) for each in found] == [("first", 1), ("second", 2)]
+    assert found[0].seconds > found[1].seconds > worker_slots.LONG_AFTER.total_seconds()
 
 
 @pytest.mark.parametrize(("after", "is_named"), [(0.1, True), (60, False)])

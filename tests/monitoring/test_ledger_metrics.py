@@ -115,7 +115,7 @@ def test_transaction_that_wrote_and_waits_is_the_oldest_of_its_handler(
 
 
 def ages(connection):
-    return [each.open_for.total_seconds() for each in worker_slots.long_transactions(connection)]
+    return [each.seconds for each in worker_slots.long_transactions(connection)]
 
 
 def test_runs_that_wait_for_a_limit_and_a_rate_are_told(scrape, connection):

@@ -11,7 +11,9 @@ def differences(connection):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         kept = {
             (source, status): number
-            for source, status, number in [each[:3] for each in totals.event_sums(connection)]
+            for source, status, number in [
+                (each.source, each.status, each.count) for each in totals.event_sums(connection)
+            ]
         }
         counted = {(source, status): number for source, status, number in connection.execute(_EVERY)}
     found = {label: (kept.get(label, 0), counted.get(label, 0)) for label in kept.keys() | counted.keys()}

@@ -9,8 +9,9 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.cli.plans import DRY_RUN, carried_out
-from hookonce.receiver.desk.maintenance import Pruned, PruneRequest
+from hookonce.receiver.desk.maintenance import PruneRequest
 from hookonce.receiver.desk.maintenance import prune as prune_action
+from hookonce.receiver.desk.rows import Pruned
 
 
 @click.command()

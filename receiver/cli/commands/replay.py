@@ -23,11 +23,11 @@ from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
     BulkFilter,
     BulkPath,
-    BulkReplay,
     BulkReplayRequest,
     continue_bulk_replay,
     start_bulk_replay,
 )
+from hookonce.receiver.desk.rows import BulkReplay
 
 
 @click.command(

@@ -122,7 +122,7 @@ def _document(source: SourceModel) -> dict[str, Any]:
         "name": source.name,
         "provider": source.provider,
         "url": source.url,
-        "secrets": [slot.model_dump(exclude={"is_configured"}) for slot in source.secrets],
+        "secrets": [slot.model_dump(exclude={"source", "is_configured"}) for slot in source.secrets],
         "secret_notes": source.secret_notes,
         "handed_out": source.has_handed_out_secret,
         "repeats": source.repeats,

@@ -10,6 +10,7 @@ from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.sources import words_for_never_came
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import sender_api
@@ -30,7 +31,7 @@ def never_came(settings: Settings) -> Iterator[Finding]:
             if source.sender_api and source.sender_api.every:
                 state, number = listings.get(name), missing.get(name, (0, now))[0]
                 is_well = state and state.asked_at and not number and not state.failed_since
-                said = sender_api.words(source, state, number, now)
+                said = words_for_never_came(source, state, number, now)
                 yield Finding("ok" if is_well else "warn", f"never came: {name}", said)
         for each in sender_api.subscriptions(connection, asked.values()):
             until = f"lasts until {each.expires_at:%Y-%m-%d %H:%M} UTC" if each.expires_at else "is not there"

@@ -96,7 +96,7 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
             "warn",
             "transaction",
             f"handler {each.handler} (event {each.event}) wrote and waits for something else in its transaction, open "
-            f"for {each.open_for.total_seconds():.0f} s; that holds vacuum back for everybody: use tx='none'",
+            f"for {each.seconds:.0f} s; that holds vacuum back for everybody: use tx='none'",
         )
 
 

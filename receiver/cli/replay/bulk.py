@@ -15,13 +15,13 @@ from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
     BulkPath,
-    BulkReplay,
     BulkStepRequest,
     Outcome,
     get_bulk_replay,
     step_bulk_replay,
     stop_bulk_replay,
 )
+from hookonce.receiver.desk.rows import BulkReplay
 
 _IDLE_TIMEOUT: Final = 10.0
 """Seconds without a change after which nobody waits any longer."""

@@ -22,7 +22,7 @@ from hookonce.receiver.intake.new_events import ledger_id
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.intake.sender_api.client import Client
 from hookonce.receiver.ledger.maintenance import sender_api as ledger
-from hookonce.receiver.ledger.maintenance.sender_api import ListingState, Missing
+from hookonce.receiver.ledger.maintenance.sender_api import ListingState, MissingEvent
 
 LAG: Final = timedelta(minutes=5)
 """The age below which an event is left to the next pass: it may be on its way, and lists are late."""
@@ -55,7 +55,7 @@ class Reconciler:
         )
         self._lease = lease
 
-    def preview(self, connection: psycopg.Connection, since: datetime) -> Iterator[Missing]:
+    def preview(self, connection: psycopg.Connection, since: datetime) -> Iterator[MissingEvent]:
         """Yield what is missing since a time, and change nothing. Raises `CallFailed`."""
         now = self._client.now
         for page in self._pages(connection, "", since, now):
@@ -178,7 +178,7 @@ class Reconciler:
         low: datetime,
         high: datetime,
         from_us: datetime,
-    ) -> tuple[list[Missing], int]:
+    ) -> tuple[list[MissingEvent], int]:
         """Return what the ledger lacks of a page, and how much of it another source has instead.
 
         What was answered 2xx before this source was asked for is another program's.
@@ -188,29 +188,28 @@ class Reconciler:
         name, now = self._source.name, self._client.now
         lacking = {key: each for key, each in wanted.items() if name not in known.get(key, ())}
         found = [
-            Missing(
-                name,
-                key,
-                each.type,
-                each.at,
-                now,
-                each.reference,
-                "answered 2xx, and not in the ledger"
+            MissingEvent(
+                source=name,
+                event_id=key,
+                type=each.type,
+                listed_at=each.at,
+                found_at=now,
+                reference=each.reference,
+                why="answered 2xx, and not in the ledger"
                 if each.is_delivered
                 else "no delivery was answered 2xx",
-                [],
             )
             for key, each in lacking.items()
             if key not in known and not (each.is_delivered and each.at < from_us)
         ]
         return found, sum(key in known for key in lacking)
 
-    def _take(self, connection: psycopg.Connection, listed: Listed, missing: Missing) -> None:
+    def _take(self, connection: psycopg.Connection, listed: Listed, missing: MissingEvent) -> None:
         delivery = Delivery("POST", self._source.url_of(), {"content-type": "application/json"}, listed.body)
         try:
             self._intake.take_listed(self._source, delivery, self._client.now)
         except Rejected as error:
-            refused = missing._replace(why=f"can't be taken in: {error.reason}")
+            refused = missing.model_copy(update={"why": f"can't be taken in: {error.reason}"})
             ledger.add_missing(connection, [refused])
 
     def settle(self, connection: psycopg.Connection, state: ListingState, *, eager: bool = False) -> int:
@@ -242,7 +241,8 @@ class Reconciler:
             calls += 1
             ledger.renew_lease(connection, name, self._lease)
             if answer.status in {NOT_FOUND, GONE}:
-                ledger.add_missing(connection, [each._replace(why="its sender has it no more")])
+                gone = each.model_copy(update={"why": "its sender has it no more"})
+                ledger.add_missing(connection, [gone])
             elif not 200 <= answer.status < 300:  # noqa: PLR2004  what success is
                 self._listing.read(answer)  # raises what it means
         ledger.update_listing(connection, name, seen_id=newest)

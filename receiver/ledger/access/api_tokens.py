@@ -8,15 +8,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.rows import all_as
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 
 _TOKEN = re.compile(r"hko_[A-Za-z0-9_-]{43}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -44,13 +43,12 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(ResponseModel):
     """A token as the ledger knows it, without what proves it."""
 
     id: int
-    name: str
-    scopes: list[str]
+    name: Ours
+    scopes: list[Scope]
     created_at: datetime
     expires_at: datetime | None
     is_expired: bool
@@ -58,11 +56,6 @@ class Token:
     def allows(self, scope: Scope) -> bool:
         """Return whether the token is good for what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
-
-
-@dataclass(frozen=True, slots=True)
-class _Found(Token):
-    hash: bytes
 
 
 def create(
@@ -90,11 +83,11 @@ def digest(presented: str) -> bytes | None:
 
 def find(connection: psycopg.Connection, digest: bytes) -> Token | None:
     """Return what the ledger knows of a token that was presented; None unless it knows it and it has not expired."""
-    with connection.cursor(row_factory=class_row(_Found)) as cursor:
-        found = cursor.execute(_FIND, [digest]).fetchone()
-    if found is None or found.is_expired or not hmac.compare_digest(found.hash, digest):
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(_FIND, [digest]).fetchone()
+    if row is None or row["is_expired"] or not hmac.compare_digest(row["hash"], digest):
         return None
-    return found
+    return Token.model_validate(row)
 
 
 def listing(connection: psycopg.Connection) -> list[Token]:

@@ -9,12 +9,13 @@ committed by itself and begins below the one before; an erasure that was killed 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
+from pydantic import Field
 
 from hookonce.providers.kit.reading.content_coding import text_and_headers
 from hookonce.receiver import encryption
@@ -27,6 +28,7 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.results import opened_log
+from hookonce.receiver.ledger.rows import Identifier, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
 
 ERASE_BATCH = 200
@@ -138,19 +140,21 @@ _OF_REFUSED = {
 }
 
 
-@dataclass(slots=True)
-class Erased:
-    """Ledger ids: of what was erased, or would be, and of what is yet to be handled and was left alone.
+class Erasure(ResponseModel):
+    """The events that were erased, or would be, and those that were left alone."""
 
-    `refused` counts rejected deliveries, those in quarantine among them, `closed` what could not be opened here. An
-    erasure by a filter goes on below the id `next`, None where that was all.
-    """
-
-    erased: list[int] = field(default_factory=list)
-    open: list[int] = field(default_factory=list)
-    refused: int = 0
-    closed: int = 0
-    next: int | None = None
+    erased: list[Identifier] = Field(default_factory=list)
+    open: list[Identifier] = Field(
+        default_factory=list,
+        description="yet to be handled, and left alone: ask again once they have ended",
+    )
+    refused: int = Field(
+        default=0, description="rejected deliveries, in quarantine or not, that were erased with them"
+    )
+    closed: int = Field(default=0, description="bodies that can't be decrypted here, and were not searched")
+    next: Identifier | None = Field(
+        default=None, description="by a filter: the id below which the next step begins; null at the end"
+    )
 
 
 def erase(
@@ -158,7 +162,7 @@ def erase(
     events: Iterable[int],
     who: str | None,
     keyring: Keyring = OFF,
-) -> Erased:
+) -> Erasure:
     """Erase what the ledger knows of these events, in one transaction; each is noted in the audit.
 
     Without `who` nothing is erased, and what would be is told.
@@ -171,13 +175,13 @@ def erase(
         still_open = [number for (number,) in connection.execute(_OPEN, [present])]
         ended = [number for number in present if number not in still_open]
         if who is None:
-            return Erased(ended, still_open)
+            return Erasure(erased=ended, open=still_open)
         _erase_lines_of_batches(connection, ended, keyring)
         for statement in _ERASE:
             connection.execute(statement.encode(), [ended])
         connection.execute(DISCARD.encode(), {"events": ended, "handler": None})
         audit_log.note_all(connection, who, [Note("erase", f"event {number}", {}) for number in ended])
-    return Erased(ended, still_open)
+    return Erasure(erased=ended, open=still_open)
 
 
 def step(  # noqa: PLR0913  the last three by keyword
@@ -189,7 +193,7 @@ def step(  # noqa: PLR0913  the last three by keyword
     who: str | None,
     before: int | None,
     budget: timedelta,
-) -> Erased:
+) -> Erasure:
     """Erase the newest matching events with ids below `before`, `ERASE_BATCH` at most, as far as `budget` reaches.
 
     Without `who` nothing is erased, and what would be is told. Each leaves a receipt in the audit, of counts and of
@@ -197,7 +201,7 @@ def step(  # noqa: PLR0913  the last three by keyword
     """
     low, top = extent(connection, wanted, before)
     until = time.monotonic() + budget.total_seconds()
-    done = Erased()
+    done = Erasure()
     while top > low and not (done.erased or done.open) and time.monotonic() < until:
         page = wanted.parameters | {"low": max(low, top - _IDS), "top": top, "limit": _LOOKED_AT}
         ids = [row[0] for row in connection.execute(event_filter.ids(wanted).encode(), page, prepare=False)]
@@ -223,12 +227,12 @@ def step(  # noqa: PLR0913  the last three by keyword
 
 def let_go(
     connection: psycopg.Connection, keyring: Keyring, wanted: Filter, needle: Needle, who: str | None
-) -> Erased:
+) -> Erasure:
     """Erase the rejected deliveries that hold a text, those in quarantine too; count them without `who`.
 
     A filter that is about events finds none.
     """
-    done = Erased()
+    done = Erasure()
     if wanted == Filter(source=wanted.source, since=wanted.since, until=wanted.until):
         with connection.transaction(force_rollback=who is None):
             for table, kept in _OF_REFUSED.items():
@@ -240,7 +244,7 @@ def let_go(
 
 
 def _note(
-    connection: psycopg.Connection, who: str | None, wanted: Filter, needle: Needle | None, done: Erased
+    connection: psycopg.Connection, who: str | None, wanted: Filter, needle: Needle | None, done: Erasure
 ) -> None:
     if who is not None and (done.erased or done.refused):
         kinds = [name for name, value in asdict(wanted).items() if value is not None]
@@ -258,7 +262,7 @@ def _holders(  # noqa: PLR0913, PLR0917  one kind of what is kept
     needle: Needle,
     kept: _Kept,
     asked: Mapping[str, object],
-    done: Erased,
+    done: Erasure,
 ) -> Iterator[int]:
     """Yield the numbers of what holds it; read row by row, so that large ones do not lie in memory together."""
     with connection.cursor() as cursor:

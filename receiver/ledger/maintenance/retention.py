@@ -12,12 +12,13 @@ Nothing goes while the clock is not trusted (`steady_clock`), and no day of bodi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import psycopg
+from pydantic import Field
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import id_at_time
@@ -25,6 +26,7 @@ from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance import partitions, steady_clock
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
+from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.ledger.waits import LONGEST
@@ -145,16 +147,18 @@ class Retention(NamedTuple):
         )
 
 
-@dataclass(slots=True)
-class Pruned:
-    """Numbers of what went, or would go: rows, days of bodies, rejected deliveries, audit; and days that stay."""
+class Pruned(ResponseModel):
+    """Rows that were deleted, or would be: ledger rows, rejected deliveries, lines of the audit, days of bodies."""
 
+    dry_run: bool = False
     events: int = 0
     rejected: int = 0
     audit: int = 0
-    days: list[str] = field(default_factory=list)
-    needed: list[str] = field(default_factory=list)
-    busy: list[str] = field(default_factory=list)
+    days: list[Ours] = Field(default_factory=list)
+    needed: list[Ours] = Field(
+        default_factory=list, description="stay: an event of that day is yet to be handled"
+    )
+    busy: list[Ours] = Field(default_factory=list, description="could not be dropped now; ask again")
 
     def add(self, table: str, rows: int) -> None:
         """Add to the rows of a table."""
@@ -183,6 +187,9 @@ class RetentionPass:
     done: Pruned = field(default_factory=Pruned)
     begin: int = 0
     """Events up to this id are kept for ever; where the next pass may begin, after this one."""
+
+    def __post_init__(self) -> None:
+        self.done.dry_run = self.dry_run
 
     def steps(self, connection: psycopg.Connection) -> Iterator[None]:
         """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
@@ -220,7 +227,7 @@ class RetentionPass:
     def audit(self, connection: psycopg.Connection, who: str) -> None:
         """Put down in the audit what went; nothing where nothing did."""
         if self.done.is_anything and not self.dry_run:
-            audit_log.note(connection, who, "prune", "ledger", asdict(self.done))
+            audit_log.note(connection, who, "prune", "ledger", self.done.model_dump(exclude={"dry_run"}))
 
     def _drop(self, connection: psycopg.Connection, day: date, name: str) -> DropResult:
         for _ in range(self.patience):

@@ -4,16 +4,15 @@ Times are the caller's, but for leases: a process that has one goes on alone unt
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, TypeVar
+from datetime import date, datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from pydantic import Field
 
-from hookonce.receiver.config.durations import format_duration
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.source import Source
 
-_Row = TypeVar("_Row")
 MAX_MISSING: Final = 10_000
 """Missing events that are kept by name, for each source."""
 
@@ -37,37 +36,47 @@ class ListingState(NamedTuple):
     seen_id: int
 
 
-class Missing(NamedTuple):
+class ListedDay(ResponseModel):
+    """A day (UTC) of what its sender lists: how many events, and how many of them the ledger has."""
+
+    day: date
+    listed: int
+    in_ledger: int
+
+
+class MissingEvent(ResponseModel):
     """An event that its sender lists and the ledger has not."""
 
-    source: str
+    source: Ours
     event_id: str
     type: str
     listed_at: datetime
     found_at: datetime
-    reference: str
-    why: str
-    tried_at: list[datetime]
+    reference: str = Field(description="name of the delivery at its sender, which a redelivery needs")
+    why: Ours
+    tried_at: list[datetime] = Field(
+        default_factory=list, description="when its sender was asked to deliver it again"
+    )
 
 
-class SubscriptionState(NamedTuple):
-    """A subscription of a source, as it is renewed."""
+class SubscriptionState(ResponseModel):
+    """A subscription of a source, as it is renewed: until when it lasts, and how often it was made."""
 
-    source: str
-    resource: str
+    source: Ours
+    resource: Ours
     id: str | None
     handle: str | None
     expires_at: datetime | None
     due_at: datetime
     made: int
     remade_at: datetime | None
-    problem: str | None
+    problem: Ours | None
     failed_since: datetime | None
 
 
 _LISTING = ", ".join(ListingState._fields)
-_MISSING = ", ".join(Missing._fields)
-_SUBSCRIPTION = ", ".join(SubscriptionState._fields)
+_MISSING = ", ".join(MissingEvent.model_fields)
+_SUBSCRIPTION = ", ".join(SubscriptionState.model_fields)
 _LEASE_LISTING = f"""
 INSERT INTO hookonce.listings AS l (source, created_at, due_at, lease_until) VALUES (%s, %s, %s, now() + %s)
 ON CONFLICT (source) DO UPDATE SET lease_until = now() + %s WHERE coalesce(l.lease_until, 'epoch') < now()
@@ -81,14 +90,9 @@ RETURNING {_SUBSCRIPTION}
 """  # noqa: S608  names of ours
 
 
-def _rows(connection: psycopg.Connection, model: type[_Row], query: str, *values: object) -> list[_Row]:
-    with connection.cursor(row_factory=class_row(model)) as cursor:
-        return cursor.execute(query, values).fetchall()
-
-
 def listings(connection: psycopg.Connection) -> dict[str, ListingState]:
     """Return how far each list was compared, by source."""
-    rows = _rows(connection, ListingState, f"SELECT {_LISTING} FROM hookonce.listings")  # noqa: S608  names of ours
+    rows = all_as(ListingState, connection, f"SELECT {_LISTING} FROM hookonce.listings")  # noqa: S608  names of ours
     return {row.source: row for row in rows}
 
 
@@ -96,7 +100,9 @@ def lease_listing(
     connection: psycopg.Connection, source: str, now: datetime, lease: timedelta
 ) -> ListingState | None:
     """Take or renew the lease of a source's list; None while another process has it."""
-    return next(iter(_rows(connection, ListingState, _LEASE_LISTING, source, now, now, lease, lease)), None)
+    return next(
+        iter(all_as(ListingState, connection, _LEASE_LISTING, [source, now, now, lease, lease])), None
+    )
 
 
 def update_listing(connection: psycopg.Connection, source: str, **columns: Any) -> None:  # noqa: ANN401  columns
@@ -151,7 +157,7 @@ def count_listed(connection: psycopg.Connection, source: str, days: Mapping[str,
         )
 
 
-def add_missing(connection: psycopg.Connection, found: Sequence[Missing]) -> None:
+def add_missing(connection: psycopg.Connection, found: Sequence[MissingEvent]) -> None:
     """Keep what is missing, as long as there are not too many; what was known keeps what was tried."""
     for each in found:
         connection.execute(
@@ -159,7 +165,7 @@ def add_missing(connection: psycopg.Connection, found: Sequence[Missing]) -> Non
             "SELECT %s, %s, %s, %s, %s, %s, %s "
             "WHERE (SELECT count(*) FROM hookonce.missing_events WHERE source = %s) < %s "
             "ON CONFLICT (source, event_id) DO UPDATE SET reference = excluded.reference, why = excluded.why",
-            [*each[:7], each.source, MAX_MISSING],
+            [*each.model_dump(exclude={"tried_at"}).values(), each.source, MAX_MISSING],
         )
 
 
@@ -172,27 +178,10 @@ def arrived(connection: psycopg.Connection, source: str, forgotten: datetime) ->
     ).rowcount
 
 
-def missing(connection: psycopg.Connection, source: str, limit: int = MAX_MISSING) -> list[Missing]:
+def missing(connection: psycopg.Connection, source: str, limit: int = MAX_MISSING) -> list[MissingEvent]:
     """Return what is missing of a source, the oldest first."""
     query = f"SELECT {_MISSING} FROM hookonce.missing_events WHERE source = %s ORDER BY listed_at LIMIT %s"  # noqa: S608
-    return _rows(connection, Missing, query, source, limit)
-
-
-def words(source: Source, state: ListingState | None, number: int, now: datetime) -> str:
-    """Return in a sentence what is known of events of a source that never came."""
-    if source.provider.listing is None:
-        return "can't be known for this sender, which is not asked"
-    if source.sender_api is None or source.sender_api.every is None:
-        return "not known: its sender is not asked; set api_key and reconcile"
-    problem = f"; {state.problem}" if state and state.problem else ""
-    if state is None or state.asked_at is None or state.checked_until is None:
-        return f"not known: its sender was not asked yet{problem}"
-    lacking = f"{number} events are" if number > 1 else "1 event is" if number else "nothing is"
-    gap = f"; {state.gap}" if state.gap else ""
-    return (
-        f"asked {format_duration(now - state.asked_at)} ago; up to {state.checked_until:%Y-%m-%d %H:%M} UTC "
-        f"{lacking} missing{gap}{problem}"
-    )
+    return all_as(MissingEvent, connection, query, [source, limit])
 
 
 def missing_counts(connection: psycopg.Connection) -> dict[str, tuple[int, datetime]]:
@@ -204,7 +193,7 @@ def missing_counts(connection: psycopg.Connection) -> dict[str, tuple[int, datet
 
 
 def try_again(
-    connection: psycopg.Connection, each: Missing, now: datetime, most: int, within: timedelta
+    connection: psycopg.Connection, each: MissingEvent, now: datetime, most: int, within: timedelta
 ) -> bool:
     """Note a redelivery before it is asked for; False where there were `most` within so long, by any process."""
     done = connection.execute(
@@ -217,15 +206,14 @@ def try_again(
     return done.rowcount > 0
 
 
-def days_of(connection: psycopg.Connection, source: str, limit: int) -> list[dict[str, Any]]:
-    """Return of each day (UTC), the newest first, how many events are listed and how many of them are missing."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(
-            "SELECT d.day, d.listed, (SELECT count(*) FROM hookonce.missing_events m WHERE m.source = d.source "
-            "AND (m.listed_at AT TIME ZONE 'UTC')::date = d.day) AS missing "
-            "FROM hookonce.listed_days d WHERE source = %s ORDER BY day DESC LIMIT %s",
-            [source, limit],
-        ).fetchall()
+def days_of(connection: psycopg.Connection, source: str, limit: int) -> list[ListedDay]:
+    """Return how many events are listed of each day, and how many of them came; the newest day first."""
+    query = (
+        "SELECT d.day, d.listed, d.listed - (SELECT count(*) FROM hookonce.missing_events m "
+        "WHERE m.source = d.source AND (m.listed_at AT TIME ZONE 'UTC')::date = d.day) AS in_ledger "
+        "FROM hookonce.listed_days d WHERE source = %s ORDER BY day DESC LIMIT %s"
+    )
+    return all_as(ListedDay, connection, query, [source, limit])
 
 
 def spend(connection: psycopg.Connection, key: str, now: datetime, most: int) -> bool:
@@ -249,7 +237,7 @@ def subscriptions(connection: psycopg.Connection, sources: Iterable[Source]) -> 
         for each in source.sender_api.renewed
     }
     query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
-    rows = _rows(connection, SubscriptionState, query)
+    rows = all_as(SubscriptionState, connection, query)
     return [row for row in rows if (row.source, row.resource) in wanted]
 
 
@@ -258,7 +246,7 @@ def lease_subscription(
 ) -> SubscriptionState | None:
     """Take the lease of a subscription that is due; None where it is not, or another process has it."""
     values = (source, resource, now, lease, lease, now)
-    return next(iter(_rows(connection, SubscriptionState, _LEASE_SUBSCRIPTION, *values)), None)
+    return next(iter(all_as(SubscriptionState, connection, _LEASE_SUBSCRIPTION, values)), None)
 
 
 def update_subscription(

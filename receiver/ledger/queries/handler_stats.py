@@ -1,40 +1,32 @@
 """Figures of handlers over what is recent: bounded, so as quick with millions of events as with few."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
+from pydantic import Field
 
-from hookonce.receiver.ledger.rows import all_as
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import OPEN_RUNS, RunStatus, one_of
 
 RUNS_LOOKED_AT = 20_000
 """The newest runs, which the figures of handlers are about."""
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerStats:
-    """A handler's newest runs: by status, the attempts among them, how long (seconds) the last attempts took."""
+class HandlerStats(ResponseModel):
+    """A handler's newest runs: by status, how many attempts failed, and how long the last attempts took."""
 
-    handler: str
-    runs: int
-    done: int
-    open: int
-    dead: int
-    attempts: int
-    failed: int
-    p50: float | None
-    p99: float | None
-    latest: datetime | None
+    name: Ours
+    runs: int = Field(default=0, description=f"among the newest {RUNS_LOOKED_AT} of all handlers")
+    done: int = Field(default=0, description="runs among these that are done")
+    open: int = 0
+    dead: int = 0
+    failure_rate: float = Field(default=0.0, description="the share of their attempts that failed")
+    p50_seconds: float | None = Field(
+        default=None, description="how long half of their last attempts took at most"
+    )
+    p99_seconds: float | None = None
+    latest_run: datetime | None = None
 
-    @property
-    def failure_rate(self) -> float:
-        """The share of attempts that failed."""
-        return self.failed / self.attempts if self.attempts else 0.0
-
-
-NONE = HandlerStats("", 0, 0, 0, 0, 0, 0, None, None, None)
-"""Figures of a handler that has not run lately."""
 
 _UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
 """Runs whose latest attempt has not failed."""
@@ -57,13 +49,14 @@ WITH queued AS MATERIALIZED (
     SELECT event, handler, status, attempts, started_at, finished_at FROM ended WHERE is_last AND handler <> ''
     ORDER BY event DESC, handler DESC LIMIT %(most)s
 )
-SELECT handler, count(*) AS runs, count(*) FILTER (WHERE status = '{RunStatus.DONE}') AS done,
+SELECT handler AS name, count(*) AS runs, count(*) FILTER (WHERE status = '{RunStatus.DONE}') AS done,
        count(*) FILTER (WHERE {one_of("status", OPEN_RUNS)}) AS open,
-       count(*) FILTER (WHERE status = '{RunStatus.DEAD}') AS dead, sum(attempts)::int AS attempts,
-       sum(greatest(attempts - CASE WHEN {one_of("status", _UNFAILED)} THEN 1 ELSE 0 END, 0))::int AS failed,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p50,
-       percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p99,
-       max(started_at) AS latest
+       count(*) FILTER (WHERE status = '{RunStatus.DEAD}') AS dead,
+       coalesce(sum(greatest(attempts - CASE WHEN {one_of("status", _UNFAILED)} THEN 1 ELSE 0 END, 0))::float
+                / nullif(sum(attempts), 0), 0) AS failure_rate,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p50_seconds,
+       percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p99_seconds,
+       max(started_at) AS latest_run
 FROM recent GROUP BY handler ORDER BY handler
 """  # noqa: S608  constants
 

@@ -1,4 +1,4 @@
-"""Bulk replays: all events that match a filter, run again step by step, so that none is lost or replayed twice.
+"""BulkReplay replays: all events that match a filter, run again step by step, so that none is lost or replayed twice.
 
 The row of one holds the filter, the highest id when it began, and how far it has come. A step replays the next events,
 as many as the rate allows by then, and moves the cursor in one transaction. The program that started a replay may
@@ -10,20 +10,19 @@ Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """
 
 import time
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.types.json import Json
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter, computed_field
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.events import ReplayResult, Reread
-from hookonce.receiver.ledger.rows import all_as
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
 
 DRIVER_GONE = timedelta(seconds=10)
@@ -40,29 +39,36 @@ MAX_STEPS = 50
 _FILTER = TypeAdapter(Filter)
 
 
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """One bulk replay; `rate` is events per second, `left_alone` what could not be replayed, or not wholly.
+class BulkReplay(ResponseModel):
+    """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
 
-    `matched` is the count when it began: what has changed its status meanwhile is in neither of the others.
-    """
-
-    id: int
-    who: str
+    id: Identifier
+    who: Ours
     started_at: datetime
     ended_at: datetime | None
     filter: dict[str, Any]
-    rate: float | None
-    matched: int
+    rate: float | None = Field(description="events per second")
+    matched: int = Field(description="how many there were when it began")
     replayed: int
-    left_alone: int
-    last_event: int
+    left_alone: int = Field(description="what could not be replayed, or not wholly")
+    last_event: int = Field(description="up to which ledger id it has come, the oldest first")
     until_event: int
+    done: int = Field(default=0, description="as of the last look, like the two after it")
+    dead: int = 0
+    open: int = 0
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def state(self) -> Literal["running", "complete", "stopped"]:
+        """Whether there are steps left to take; one that has ended before its last match was stopped."""
+        if self.ended_at is None:
+            return "running"
+        return "complete" if self.last_event >= self.until_event else "stopped"
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every match was looked at; an ended one that is not was stopped."""
-        return self.last_event >= self.until_event
+    def is_running(self) -> bool:
+        """Whether there are steps left to take."""
+        return self.ended_at is None
 
     @property
     def wanted(self) -> Filter:
@@ -70,16 +76,19 @@ class Bulk:
         return _FILTER.validate_python(self.filter)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Counts of the events that a bulk replay has made due: done, dead, or still open; the rest is ignored or gone."""
+class _Turn(BulkReplay):
+    """A bulk replay whose next step is taken now, and of how many events it may be."""
 
-    done: int
-    dead: int
-    open: int
+    allowed: int
 
 
-_COLUMNS = ", ".join(each.name for each in fields(Bulk))
+_COLUMNS = (
+    "id, who, started_at, ended_at, filter, rate, matched, replayed, left_alone, last_event, until_event"
+)
+_WITH_PROGRESS = f"""SELECT {_COLUMNS}, progress.* FROM hookonce.bulk_replays CROSS JOIN LATERAL (
+    SELECT coalesce(sum(done), 0)::int AS done, coalesce(sum(dead), 0)::int AS dead,
+           coalesce(sum(cardinality(events)), 0)::int AS open
+    FROM hookonce.bulk_steps WHERE bulk = bulk_replays.id) AS progress"""  # noqa: S608  a constant
 _COUNTS = "SELECT type, status, count(*) FROM ({matching}) AS matching GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
 _EXTENT = "SELECT count(*), coalesce(max(id), 0), coalesce(min(id) - 1, 0) FROM ({matching}) AS matching"
 _EVERY_ID: dict[str, object] = {"low": 0, "top": 2**63 - 1}
@@ -87,11 +96,11 @@ _START = f"""
 INSERT INTO hookonce.bulk_replays (who, filter, rate, driver, matched, until_event, last_event, ended_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, CASE WHEN %s THEN now() END) RETURNING {_COLUMNS}
 """  # noqa: S608  a constant
-_GET = f"SELECT {_COLUMNS} FROM hookonce.bulk_replays WHERE id = %s"  # noqa: S608  a constant
+_GET = f"{_WITH_PROGRESS} WHERE id = %s"
 _LISTING = f"""
-SELECT {_COLUMNS} FROM hookonce.bulk_replays WHERE %(before)s::bigint IS NULL OR id < %(before)s
+{_WITH_PROGRESS} WHERE %(before)s::bigint IS NULL OR id < %(before)s
 ORDER BY id DESC LIMIT %(limit)s
-"""  # noqa: S608  a constant
+"""
 _STOP = "UPDATE hookonce.bulk_replays SET ended_at = now() WHERE id = %s AND ended_at IS NULL"
 _GO_ON = """
 UPDATE hookonce.bulk_replays SET ended_at = NULL, driver = NULL, driven_at = now()
@@ -106,7 +115,8 @@ _SET_RATE = "UPDATE hookonce.bulk_replays SET rate = %(rate)s WHERE id = %(id)s 
 # Its driver takes the first event at once.
 _TAKE = f"""
 SELECT CASE WHEN rate IS NULL THEN %(most)s
-            ELSE least(greatest(floor(least(idle, {LONGEST_PAUSE}) * rate), 1), %(most)s) END::int, {_COLUMNS}
+            ELSE least(greatest(floor(least(idle, {LONGEST_PAUSE}) * rate), 1), %(most)s) END::int AS allowed,
+       {_COLUMNS}
 FROM hookonce.bulk_replays CROSS JOIN LATERAL (SELECT extract(epoch FROM now() - driven_at) AS idle) AS i
 WHERE id = %(id)s AND ended_at IS NULL AND (driver = %(driver)s OR {_IS_FREE})
       AND (rate IS NULL OR (driver = %(driver)s AND replayed + left_alone = 0)
@@ -137,10 +147,6 @@ UPDATE hookonce.bulk_steps s SET done = s.done + seen.done, dead = s.dead + seen
   checked_at = now()
 FROM seen WHERE s.bulk = seen.bulk AND s.last_event = seen.last_event
 """  # noqa: S608  constants
-_PROGRESS = """
-SELECT coalesce(sum(done), 0)::int, coalesce(sum(dead), 0)::int, coalesce(sum(cardinality(events)), 0)::int
-FROM hookonce.bulk_steps WHERE bulk = %s
-"""
 
 
 def counts(connection: psycopg.Connection, wanted: Filter) -> list[tuple[str, str, int]]:
@@ -158,7 +164,7 @@ def start(  # noqa: PLR0913  all but four by keyword
     *,
     limit: int = 0,
     driver: str | None = None,
-) -> Bulk:
+) -> BulkReplay:
     """Begin to replay what matches now, the oldest `limit` of it (0: all), at most `rate` events per second.
 
     Nothing is replayed yet. Without a `driver` the sweep takes the steps. One that matches nothing has ended.
@@ -171,20 +177,20 @@ def start(  # noqa: PLR0913  all but four by keyword
         matched, until, after = extent or (0, 0, 0)
         document = _FILTER.dump_python(wanted, mode="json", exclude_none=True)
         values = (who, Json(document), rate, driver, matched, until, after, not matched)
-        (bulk,) = all_as(Bulk, connection, _START, values)
+        (bulk,) = all_as(BulkReplay, connection, _START, values)
         detail = {"filter": document, "matched": matched, "rate": rate}
         audit_log.note(connection, who, "bulk replay", f"bulk replay {bulk.id}", detail)
         return bulk
 
 
-def get(connection: psycopg.Connection, number: int) -> Bulk | None:
+def get(connection: psycopg.Connection, number: int) -> BulkReplay | None:
     """Return a bulk replay, or None."""
-    return next(iter(all_as(Bulk, connection, _GET, [number])), None)
+    return next(iter(all_as(BulkReplay, connection, _GET, [number])), None)
 
 
-def listing(connection: psycopg.Connection, limit: int = 50, before: int | None = None) -> list[Bulk]:
+def listing(connection: psycopg.Connection, limit: int = 50, before: int | None = None) -> list[BulkReplay]:
     """Return bulk replays, newest first, those with ids below `before`."""
-    return all_as(Bulk, connection, _LISTING, {"limit": limit, "before": before})
+    return all_as(BulkReplay, connection, _LISTING, {"limit": limit, "before": before})
 
 
 def stop(connection: psycopg.Connection, number: int, who: str) -> None:
@@ -218,12 +224,11 @@ def step(  # noqa: PLR0913  the last by keyword
     with connection.transaction():
         if rate is not None:
             connection.execute(_SET_RATE, asked)
-        row = connection.execute(_TAKE.encode(), asked).fetchone()
-        if row is None:
+        bulk = next(iter(all_as(_Turn, connection, _TAKE, asked)), None)
+        if bulk is None:
             return None
-        allowed, bulk = row[0], Bulk(*row[1:])
         wanted = bulk.wanted
-        ids, last = _next(connection, bulk, wanted, allowed)
+        ids, last = _next(connection, bulk, wanted)
         takes_done = wanted.status in {None, EventStatus.DONE}  # how many of each there are was shown
         until = bulk.started_at if takes_done else None  # nobody saw what has ended well since
         how: dict[str, Any] = {"status": wanted.status, "again": takes_done, "done_until": until}
@@ -231,7 +236,9 @@ def step(  # noqa: PLR0913  the last by keyword
         if whole := [outcome.id for outcome in outcomes if outcome.is_whole]:
             connection.execute(_KEEP, [number, last, whole])
         moved = {"replayed": len(whole), "left_alone": len(outcomes) - len(whole)}
-        (after,) = all_as(Bulk, connection, _MOVE, {"id": number, "last": last, "driver": driver, **moved})
+        (after,) = all_as(
+            BulkReplay, connection, _MOVE, {"id": number, "last": last, "driver": driver, **moved}
+        )
         if after.ended_at is not None:
             result = {"replayed": after.replayed, "left_alone": after.left_alone}
             audit_log.note(connection, bulk.who, "end", f"bulk replay {number}", result)
@@ -260,13 +267,9 @@ def look(connection: psycopg.Connection, bulk: int | None = None) -> None:
     connection.execute(_LOOK, {"bulk": bulk})
 
 
-def progress(connection: psycopg.Connection, bulk: int) -> Progress:
-    """Return how the events of a bulk replay have ended, as of the last look."""
-    return Progress(*(connection.execute(_PROGRESS, [bulk]).fetchone() or (0, 0, 0)))
-
-
-def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int) -> tuple[list[int], int]:
+def _next(connection: psycopg.Connection, bulk: _Turn, wanted: Filter) -> tuple[list[int], int]:
     """Find the next matches, and the id up to which all were looked at."""
+    limit = bulk.allowed
     deadline = time.monotonic() + BULK_BATCH.total_seconds()
     query = event_filter.ids(wanted, "ASC").encode()
     found: list[int] = []

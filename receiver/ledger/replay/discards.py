@@ -5,9 +5,9 @@ that no handler has been given leaves one without a handler. Locks are taken as 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import psycopg
+from pydantic import Field
 
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.maintenance.erasure import DISCARD, OF_HANDLER
@@ -37,13 +37,13 @@ class DiscardedEvent(ResponseModel):
     handlers: list[Ours]
 
 
-@dataclass(frozen=True, slots=True)
-class Discarded:
-    """Events that were discarded, and those that were left alone: `running`, and those with nothing to discard."""
+class Discarded(ResponseModel):
+    """The events that were discarded, those that were left alone, and the ids that the ledger does not hold."""
 
-    discarded: list[DiscardedEvent] = field(default_factory=list)
-    running: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    discarded: list[DiscardedEvent]
+    running: list[Identifier] = Field(description="left alone: discard them once their attempts have ended")
+    ended: list[Identifier] = Field(description="left alone: nothing of them is dead, held or waits")
+    unknown: list[Identifier]
 
 
 def discard(
@@ -51,7 +51,7 @@ def discard(
 ) -> Discarded:
     """Discard events, or their runs of one handler, in one transaction; each event is noted in the audit.
 
-    Without `who` nothing is discarded, and what would be is told. Ids that the ledger does not hold are left out.
+    Without `who` nothing is discarded, and what would be is told.
     """
     with connection.transaction(force_rollback=who is None):
         present = lock(connection, ids)
@@ -68,5 +68,9 @@ def discard(
                 who,
                 [Note("discard", f"event {event}", {"handlers": of}) for event, of in found.items()],
             )
-    discarded = [DiscardedEvent(id=event, handlers=sorted(of)) for event, of in sorted(found.items())]
-    return Discarded(discarded, running, sorted({*present}.difference(found, running)))
+    return Discarded(
+        discarded=[DiscardedEvent(id=event, handlers=sorted(of)) for event, of in sorted(found.items())],
+        running=running,
+        ended=sorted({*present}.difference(found, running)),
+        unknown=sorted({*ids}.difference(present)),
+    )

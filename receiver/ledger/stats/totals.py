@@ -1,11 +1,12 @@
 """The numbers an operator watches."""
 
 from datetime import datetime
-from typing import NamedTuple
 
 import psycopg
+from pydantic import Field
 
 from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits, one_of
 from hookonce.receiver.ledger.stats.event_counts import PRESENT
 
@@ -87,14 +88,14 @@ WITH sizes AS MATERIALIZED (
     SELECT source, '{EventStatus.DONE}', sum(n)::bigint, NULL::timestamptz, (SELECT NOT bool_or(is_long) FROM sizes)
     FROM (SELECT source, n FROM ({PRESENT}) AS every UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
 )
-SELECT source, status, n,
+SELECT source, status, n AS count,
        CASE WHEN NOT {one_of("status", (EventStatus.DISCARDED, EventStatus.IGNORED))}
-            THEN extract(epoch FROM now() - first)::float END, is_exact
+            THEN extract(epoch FROM now() - first)::float END AS oldest_seconds, is_exact
 FROM (TABLE present UNION ALL TABLE done) AS counted (source, status, n, first, is_exact)
 WHERE n > 0 ORDER BY source, status
 """  # noqa: S608  constants
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
-_SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
+_SECRETS = "SELECT source, slot, count, last_at AS last_used FROM hookonce.secret_use ORDER BY source, slot"
 _CONFLICTS = f"""
 SELECT count(*) FILTER (WHERE provider <> '{COMMAND}'), count(*) FILTER (WHERE provider = '{COMMAND}')
 FROM (SELECT event FROM hookonce.conflicts ORDER BY id LIMIT %s) AS c JOIN hookonce.events e ON e.id = c.event
@@ -102,36 +103,50 @@ FROM (SELECT event FROM hookonce.conflicts ORDER BY id LIMIT %s) AS c JOIN hooko
 MAX_CONFLICTS = 10_000
 
 
-class EventSum(NamedTuple):
-    """How many events of a source have a status, and the age of the oldest in seconds; None for what is over."""
+class StatusCount(ResponseModel):
+    """Events of a source in a status."""
 
-    source: str
-    status: str
-    number: int
-    oldest: float | None
-    is_exact: bool
+    source: Ours
+    status: Ours
+    count: int
+    oldest_seconds: float | None = Field(description="age of the oldest; null for what is over")
+    is_exact: bool = Field(description="false: estimated, since there are too many to count at each look")
 
 
-def event_sums(connection: psycopg.Connection) -> list[EventSum]:
+class RejectionCount(ResponseModel):
+    """Deliveries rejected, all time; `source` is empty where none has the name."""
+
+    source: Ours
+    reason: Ours
+    count: int
+
+
+class SecretUse(ResponseModel):
+    """How often a secret verified a delivery, by its place in the configuration, from 1."""
+
+    source: Ours
+    slot: int
+    count: int
+    last_used: datetime | None
+
+
+def event_sums(connection: psycopg.Connection) -> list[StatusCount]:
     """Count the ledger's events by source and status: open and failed ones by their rows, `done` is what is left.
 
     Numbers are estimated where there are more than `MAX_COUNTED` rows; `done` is exact where all others are. Rows that
     were changed by hand are counted as done, or not at all, until `event_counts.recount`.
     """
-    return [EventSum(*row) for row in connection.execute(_SUMS.encode(), prepare=False)]
+    return all_as(StatusCount, connection, _SUMS, prepare=False)
 
 
-def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
-    """Count refused deliveries by source ('' where no source has the name) and reason, since ever."""
-    return connection.execute(_REJECTIONS).fetchall()
+def rejections(connection: psycopg.Connection) -> list[RejectionCount]:
+    """Count refused deliveries by source and reason, since ever."""
+    return all_as(RejectionCount, connection, _REJECTIONS)
 
 
-def secrets(connection: psycopg.Connection) -> dict[str, dict[int, tuple[int, datetime]]]:
-    """Count deliveries by source and by the slot (from 1) of the secret that verified them, and say when last."""
-    used: dict[str, dict[int, tuple[int, datetime]]] = {}
-    for source, slot, count, last in connection.execute(_SECRETS):
-        used.setdefault(source, {})[slot] = (count, last)
-    return used
+def secrets(connection: psycopg.Connection) -> list[SecretUse]:
+    """Count deliveries by source and by the secret that verified them, and say when last."""
+    return all_as(SecretUse, connection, _SECRETS)
 
 
 def conflicts(connection: psycopg.Connection) -> tuple[int, int]:

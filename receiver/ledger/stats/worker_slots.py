@@ -9,7 +9,7 @@ from typing import NamedTuple
 import psycopg
 from pydantic import Field
 
-from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import Waits
 
 REPORT_INTERVAL = timedelta(seconds=5)
@@ -31,13 +31,15 @@ ON CONFLICT (worker) DO UPDATE SET
     busy = excluded.busy, lost = excluded.lost, attempts = excluded.attempts, seen_at = now()
 """
 _WORKERS = """
-SELECT name, slots, busy, lost, seen_at FROM hookonce.worker_slots
+SELECT name, slots, busy, lost, seen_at, greatest(round(extract(epoch FROM clock_timestamp() - seen_at)), 0)::int
+       AS seconds_ago
+FROM hookonce.worker_slots
 WHERE seen_at > now() - %s AND slots > 1 ORDER BY name, worker
 """
 # A transaction that began after the report may be another attempt's: a connection outlives them, and the number of a
 # backend that has ended is given to others, in whatever database.
 _LONG = """
-SELECT a.handler, a.event, clock_timestamp() - s.xact_start
+SELECT a.handler, a.event, extract(epoch FROM clock_timestamp() - s.xact_start)::float AS seconds
 FROM hookonce.worker_slots w, json_to_recordset(w.attempts) AS a (handler text, event bigint, backend int)
 JOIN pg_stat_activity s ON s.pid = a.backend
 WHERE w.seen_at > now() - %s AND s.datname = current_database() AND s.xact_start <= w.seen_at
@@ -76,14 +78,15 @@ class WorkerSlots(ResponseModel):
     busy: int
     lost: int = Field(description="slots whose handler no time limit could end")
     seen_at: datetime
+    seconds_ago: int
 
 
-class LongTransaction(NamedTuple):
-    """A transaction that has written and waits for something outside the database, and how long it has been open."""
+class LongTransaction(ResponseModel):
+    """An attempt that wrote and waits for something else in its transaction, which holds vacuum back."""
 
-    handler: str
-    event: int
-    open_for: timedelta
+    handler: Ours
+    event: Identifier
+    seconds: float
 
 
 def report(
@@ -116,18 +119,12 @@ def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
     return all_as(WorkerSlots, connection, _WORKERS, [GONE_AFTER])
 
 
-def age(connection: psycopg.Connection, worker: WorkerSlots) -> timedelta:
-    """Return how long ago a worker has reported."""
-    row = connection.execute("SELECT clock_timestamp() - %s", [worker.seen_at]).fetchone()
-    return row[0] if row else timedelta(0)
-
-
 def long_transactions(connection: psycopg.Connection) -> list[LongTransaction]:
     """Return attempts that wrote and then wait inside their transaction, the longest first.
 
     Where the role may not see other roles' statistics, none of theirs.
     """
-    return [LongTransaction(*row) for row in connection.execute(_LONG, [GONE_AFTER, LONG_AFTER])]
+    return all_as(LongTransaction, connection, _LONG, [GONE_AFTER, LONG_AFTER])
 
 
 def suspects(connection: psycopg.Connection) -> dict[str, int]:

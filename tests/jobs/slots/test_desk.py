@@ -88,7 +88,7 @@ def test_desk_tells_of_slots_batches_limits_and_transactions_that_wait(inbox, po
         "collects": 0,
     }
     assert (batches["batches"], batches["events"], batches["halvings"]) == (1, 2, 0)
-    assert workers(desk) == {"data": [], "suspects": [], "long_transactions": []}
+    assert workers(desk) == {"data": [], "suspects": {}, "long_transactions": []}
 
 
 @pytest.mark.usefixtures("soon")
