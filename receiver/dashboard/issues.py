@@ -6,7 +6,7 @@ from typing import Final
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.alert_links import is_of_issue, shown
+from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.charts import trends
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
@@ -42,13 +42,14 @@ def issues() -> str:
     with context().desk() as desk:
         found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": _MAX_SHOWN}))
         failed = trends_of(desk, [each.id for each in found.data])
-        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=PAGE_SIZE, cursor=None)).data
+        asked = AlertsQuery(state="open", without_issues=True, limit=PAGE_SIZE, cursor=None)
+        others = list_alerts(desk, asked=asked).data
     return render_template(
         "admin/issues.html",
         issues=found.data,
         failed=failed,
         trends=trends,
-        alerts=[shown(each) for each in opened if not is_of_issue(each)],
+        alerts=list(map(shown, others)),
         is_complete=found.is_complete,
         state=state,
         states=_STATES,

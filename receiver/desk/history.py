@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.receiver.desk import content
-from hookonce.receiver.desk.models import Page, Paged, Text, Time
+from hookonce.receiver.desk.models import Flag, Page, Paged, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
@@ -36,6 +36,7 @@ class AlertsQuery(Paged):
     """Which alerts."""
 
     state: Literal["open", "all"] = Field("all", description="`open`: what is wrong now")
+    without_issues: Flag = Field(default=False, description="without those of issues, which `/issues` has")
 
 
 class AlertPage(Page[Alert]):
@@ -63,7 +64,13 @@ def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
 @action(scope=Scope.READ)
 def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
     """List alerts, newest first."""
-    rows = alerts.all_alerts(desk.connection, asked.limit, asked.cursor, only_open=asked.state == "open")
+    rows = alerts.all_alerts(
+        desk.connection,
+        asked.limit,
+        asked.cursor,
+        only_open=asked.state == "open",
+        left_out=alerts.OF_ISSUES if asked.without_issues else (),
+    )
     return AlertPage.of(rows, asked)
 
 

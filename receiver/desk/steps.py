@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.events import EventPath, number_of
-from hookonce.receiver.desk.models import RequestModel, Text
+from hookonce.receiver.desk.models import Reference, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.encryption import KeyMissing
@@ -105,6 +105,16 @@ class Waits(ResponseModel):
     noted: list[Noted]
 
 
+class WaitsQuery(RequestModel):
+    """Which waits."""
+
+    event: Reference | None = Field(None, description="only of this event")
+    handler: Text | None = Field(None, description="only of this handler")
+
+
+_ALL_WAITS = WaitsQuery()
+
+
 class WakeRequest(RequestModel):
     """The handler that is to go on without what it waits for."""
 
@@ -112,22 +122,31 @@ class WakeRequest(RequestModel):
 
 
 @action(scope=Scope.READ)
-def list_waits(desk: Desk) -> Waits:
+def list_waits(desk: Desk, asked: WaitsQuery = _ALL_WAITS) -> Waits:
     """List the runs that wait for another event, 1000 at most, and since when such events are noted."""
-    return Waits(data=waits.listed(desk.connection, MOST_LISTED), noted=waits.noted(desk.connection))
+    event = None if asked.event is None else number_of(desk, asked.event)
+    found = waits.listed(desk.connection, MOST_LISTED, event=event, handler=asked.handler)
+    return Waits(data=found, noted=waits.noted(desk.connection))
 
 
-def _what_waits(here: Asks, which: EventPath, asked: WakeRequest) -> Plan:
-    return Plan(here.ask(list_waits), {"which": which, "asked": asked})
+def _what_it_waits_for(here: Asks, which: EventPath, asked: WakeRequest) -> Plan:
+    found = here.ask(list_waits, asked=WaitsQuery(event=which.event, handler=asked.handler))
+    if not found.data:
+        raise _no_wait(which, asked)
+    return Plan(found, {"which": which, "asked": asked})
 
 
-@action(scope=Scope.REPLAY, asks="what waits", looks=_what_waits, audits="wake")
+@action(scope=Scope.REPLAY, asks="what it waits for", looks=_what_it_waits_for, audits="wake")
 def wake(desk: Desk, which: EventPath, asked: WakeRequest) -> None:
     """End the wait of a handler on an event: it goes on as if the time were over."""
     if not waits.give_up(desk.connection, number_of(desk, which.event), asked.handler, desk.who):
-        raise Conflict(
-            f"no run of {asked.handler} on event {which.event} waits for another event, or it is under way; "
-            "`hookonce waits list` shows what waits",
-            code="no_wait",
-        )
+        raise _no_wait(which, asked)
     desk.notifies_workers = True
+
+
+def _no_wait(which: EventPath, asked: WakeRequest) -> Conflict:
+    return Conflict(
+        f"no run of {asked.handler} on event {which.event} waits for another event, or it is under way; "
+        "`hookonce waits list` shows what waits",
+        code="no_wait",
+    )

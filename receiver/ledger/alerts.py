@@ -1,5 +1,6 @@
 """The alerts: what is wrong now (open) and what was. One row per trouble, from when it was raised to when it ended."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ OUTAGE = timedelta(minutes=5)
 AHEAD = timedelta(minutes=2)
 """How far in the future a time may lie before it is taken for one of a clock that was ahead and came back."""
 ENDED_ALERTS_TTL = timedelta(days=90)
+
+
+OF_ISSUES = ("new_issue", "reopened_issue")
+"""Kinds of alerts whose subject is an issue."""
 
 
 class Alert(ResponseModel):
@@ -49,6 +54,7 @@ _OPEN = f"SELECT {_COLUMNS} FROM hookonce.alerts WHERE ended_at IS NULL ORDER BY
 _ALL = f"""
 SELECT {_COLUMNS} FROM hookonce.alerts
 WHERE (%(before)s::bigint IS NULL OR id < %(before)s) AND (ended_at IS NULL OR NOT %(only_open)s)
+      AND kind <> ALL(%(left_out)s)
 ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  the same
 
@@ -142,10 +148,15 @@ def open_alerts(connection: psycopg.Connection) -> list[Alert]:
 
 
 def all_alerts(
-    connection: psycopg.Connection, limit: int = 100, before: int | None = None, *, only_open: bool = False
+    connection: psycopg.Connection,
+    limit: int,
+    before: int | None,
+    *,
+    only_open: bool = False,
+    left_out: Sequence[str] = (),
 ) -> list[Alert]:
-    """Return the newest alerts, whether or not they have ended, those with ids below `before`."""
-    wanted = {"limit": limit, "before": before, "only_open": only_open}
+    """Return the newest alerts with ids below `before`, whether or not they have ended, but for kinds left out."""
+    wanted = {"limit": limit, "before": before, "only_open": only_open, "left_out": list(left_out)}
     return all_as(Alert, connection, _ALL, wanted)
 
 

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 from pydantic import Field
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 
 LONGEST: Final = timedelta(days=90)
 """How long a handler may wait, and how long arrivals are kept before any has said for how long it waits."""
@@ -128,7 +127,8 @@ SELECT DISTINCT key FROM waiting w WHERE NOT EXISTS (SELECT FROM free f WHERE f.
 _OPEN = """
 SELECT event, handler, name, w.source, w.type, since, until, ended_at, answer
 FROM hookonce.waits w JOIN hookonce.queue q USING (event, handler, cycle)
-WHERE ended_at IS NULL ORDER BY until, event LIMIT %s
+WHERE ended_at IS NULL AND q.token IS NULL AND event = coalesce(%s, event) AND handler = coalesce(%s, handler)
+ORDER BY until, event LIMIT %s
 """
 _NOTED = """
 SELECT source, type, place, since, extract(epoch FROM longest)::float AS longest_seconds
@@ -187,16 +187,16 @@ def note(connection: psycopg.Connection, arrivals: Sequence[tuple[bytes, int]]) 
     return busy
 
 
-def listed(connection: psycopg.Connection, most: int) -> list[OpenWait]:
-    """Return the waits that last, those that end first before others."""
-    with connection.cursor(row_factory=class_row(OpenWait)) as cursor:
-        return cursor.execute(_OPEN, [most]).fetchall()
+def listed(
+    connection: psycopg.Connection, most: int, *, event: int | None = None, handler: str | None = None
+) -> list[OpenWait]:
+    """Return the waits that last of runs that are not under way, those that end first before others."""
+    return all_as(OpenWait, connection, _OPEN, [event, handler, most])
 
 
 def noted(connection: psycopg.Connection) -> list[Noted]:
     """Return what workers note, and since when."""
-    with connection.cursor(row_factory=class_row(Noted)) as cursor:
-        return cursor.execute(_NOTED).fetchall()
+    return all_as(Noted, connection, _NOTED)
 
 
 def give_up(connection: psycopg.Connection, event: int, handler: str, who: str) -> bool:

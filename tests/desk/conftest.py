@@ -182,8 +182,25 @@ class Here(Inbox):
 
     intake: Any = None
     notified: bool = False
+    confirm: Any = None
 
     def ask(self, action, /, *, scope="admin", **arguments):
+        """Give the answer to an action, or its refusal."""
+        return self._told(lambda desk, models: ACTIONS[action](desk, **models), action, scope, arguments)
+
+    def plan(self, action, /, *, scope="admin", **arguments):
+        """Give what a plan of an action shows, and do it then by `confirm`; or its refusal."""
+
+        def planned(desk, models):
+            plan = ACTIONS[action].plan(desk, **models)
+            self.confirm = lambda: self._told(
+                lambda desk, _: ACTIONS[action](desk, **plan.models), action, scope, arguments
+            )
+            return plan.shown
+
+        return self._told(planned, action, scope, arguments)
+
+    def _told(self, ask, action, scope, arguments):
         token = Token(
             id=1,
             name=scope,
@@ -194,8 +211,7 @@ class Here(Inbox):
         )
         desk = Desk(self.settings, self.connection, f"{scope} (token)", token, self.intake)
         try:
-            desk.require(ACTIONS[action].scope)
-            answer = ACTIONS[action](desk, **read(ACTIONS[action], arguments))
+            answer = ask(desk, read(ACTIONS[action], arguments))
         except Refused as error:
             return Told(type(error).__name__, {"code": error.code, "detail": str(error)})
         self.notified = desk.notifies_workers

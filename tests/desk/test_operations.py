@@ -333,6 +333,17 @@ def test_audit_and_alerts_are_listed_page_by_page(here):
     assert [row["kind"] for row in here.ask("list_alerts", state="open").json["data"]] == ["b"]
 
 
+def test_alerts_of_issues_hide_no_other_alert(here):
+    here.connection.execute(
+        "INSERT INTO hookonce.alerts (kind, subject, detail) VALUES ('clock', '', ''), "
+        "('new_issue', 'a', ''), ('reopened_issue', 'b', '')"
+    )
+
+    listed = here.ask("list_alerts", state="open", without_issues=True, limit=1).json
+
+    assert [row["kind"] for row in listed["data"]] == ["clock"]
+
+
 def test_quarantine_is_listed_and_checked_again(here):
     here.connection.execute(
         "INSERT INTO hookonce.quarantine (source, reason, key_id, delivery) VALUES ('stripe', "
