@@ -160,9 +160,7 @@ def _parameter(wanted: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 def _responses(operation: Operation) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {operation.status: _success(operation)}
-    refusals = [400, 401, 403, 413, 415, 422, 429, 503]
-    if "path" in operation.inputs:
-        refusals.append(404)
+    refusals = [400, 401, 403, 404, 413, 415, 422, 429, 503]
     if operation.method == "POST":
         found[202] = _IN_PROGRESS
         refusals.append(409)

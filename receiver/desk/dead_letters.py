@@ -97,7 +97,7 @@ class DiscardRequest(EventFilter):
 
 
 class Discards(Discarded):
-    """What became of each event that was named, or found by a filter."""
+    """The outcome of each event that was named, or found by a filter."""
 
     dry_run: bool
     unknown_names: list[str] = Field(

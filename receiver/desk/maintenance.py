@@ -85,7 +85,7 @@ class ErasureRequest(Contents):
 
 
 class Erased(Erasure):
-    """What became of each event that was named, or found by a filter."""
+    """The outcome of each event that was named, or found by a filter."""
 
     dry_run: bool
     unknown: list[Identifier] = Field(description="ids that the ledger does not hold")

@@ -108,8 +108,8 @@ class Waits(ResponseModel):
 class WaitsQuery(RequestModel):
     """Which waits."""
 
-    event: Reference | None = Field(None, description="only of this event")
-    handler: Text | None = Field(None, description="only of this handler")
+    event: Reference | None = Field(default=None, description="only of this event")
+    handler: Text | None = Field(default=None, description="only of this handler")
 
 
 _ALL_WAITS = WaitsQuery()

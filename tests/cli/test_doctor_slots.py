@@ -35,7 +35,7 @@ def findings(inbox, rings, hookonce):  # noqa: ARG001
 
 
 def worker(count):
-    return WorkerSlots(name="host:1", slots=count, busy=0, lost=0, seen_at=datetime.now(UTC))
+    return WorkerSlots(name="host:1", slots=count, busy=0, lost=0, seen_at=datetime.now(UTC), seconds_ago=0)
 
 
 @pytest.mark.parametrize(

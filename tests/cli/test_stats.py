@@ -62,6 +62,7 @@ def test_slots_in_use_and_lost_are_said_of_each_worker(stats, ledger):
         f"9 of 16 in use, 2 lost, {kept} (host:2, N s ago)",
     ]
     assert 0 <= document["workers"][1].pop("seconds_ago") < 60
+    assert document["workers"][1].pop("seen_at")
     assert document["workers"][1] == {"name": "host:2", "slots": 16, "busy": 9, "lost": 2}
 
 

@@ -84,7 +84,7 @@ def _show_slots(numbers: dict[str, Any]) -> None:
     for handler, count in numbers["suspects"].items():
         _line("suspects", f"{count} of {handler}, run one by one")
     for row in numbers["long_transactions"]:
-        _line("long transaction", f"{row['handler']}, event {row['event']}, {row['seconds']} s")
+        _line("long transaction", f"{row['handler']}, event {row['event']}, {row['seconds']:.1f} s")
 
 
 def _show_handlers(numbers: dict[str, Any]) -> None:

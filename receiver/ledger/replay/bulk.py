@@ -50,7 +50,7 @@ class BulkReplay(ResponseModel):
     rate: float | None = Field(description="events per second")
     matched: int = Field(description="how many there were when it began")
     replayed: int
-    left_alone: int = Field(description="what could not be replayed, or not wholly")
+    left_alone: int = Field(description="events that could not be replayed, or not wholly")
     last_event: int = Field(description="up to which ledger id it has come, the oldest first")
     until_event: int
     done: int = Field(default=0, description="as of the last look, like the two after it")
