@@ -25,6 +25,7 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "list_events": Route("GET", "/events"),
     "search_bodies": Route("POST", "/searches"),
     "count_events": Route("GET", "/event-counts"),
+    "follow_events": Route("POST", "/followed-events"),
     "get_event": Route("GET", "/events/{event}"),
     "get_event_body": Route("GET", "/events/{event}/body"),
     "send_edited_event": Route("POST", "/events/{event}/edited", 201, "/events/{id}"),
@@ -78,6 +79,9 @@ _ROUTES: Final[Mapping[str, Route]] = {
     "prune": Route("POST", "/prune"),
     "forget_window": Route("POST", "/window/forget"),
     "get_token": Route("GET", "/token"),
+    "list_tokens": Route("GET", "/tokens"),
+    "revoke_token": Route("DELETE", "/tokens/{name}"),
+    "list_keys": Route("GET", "/keys"),
     "explain_word": Route("GET", "/words/{word}"),
 }
 

@@ -3,10 +3,9 @@
 `commands` has one module per command, many of which `action_command` makes of an action of the desk; some have parts of
 their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
-servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `far_tail` again and again,
-`local_sources` knows what can be sent to here and `listener` which process answers, `exported_event` reads an event of
-another ledger, `pulled` says how far a pull of them is, and `signing_sources` whose secrets sign and verify. Ctrl-C is
-quiet as long as there is `loading`.
+servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `local_sources` knows what can be
+sent to here and `listener` which process answers, `pulled` says how far a pull of events is, and `signing_sources`
+whose secrets sign and verify. Ctrl-C is quiet as long as there is `loading`.
 """
 
 from hookonce.receiver.cli import loading

@@ -40,11 +40,13 @@ def listing(  # noqa: PLR0913  all but three by keyword
     rows_of: Callable[[Any], Iterable[Any]] = lambda row: (row,),
     document: Callable[[Any], Mapping[str, Any]] = ResponseModel.model_dump,
     cut: str = "",
+    then: Callable[[Any], None] | None = None,
     **said: Any,  # noqa: ANN401  what `made` takes
 ) -> click.Command:
     """Make the command that lists what an action answers: a table, or with --json a line for each row's document.
 
-    `rows_of` what the action lists are shown, maybe none; `cut` is told, with its limit, of what is not complete.
+    `rows_of` what the action lists are shown, maybe none; `cut` is told, with its limit, of what is not complete, and
+    `then` prints what else the last page has to say.
     """
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
@@ -59,8 +61,25 @@ def listing(  # noqa: PLR0913  all but three by keyword
             tell(clean(hint))
         if not getattr(found[-1], "is_complete", True):
             tell(cut.format(**given))
+        if then:
+            then(found[-1])
 
     return made(action, run, **said)
+
+
+def done(
+    action: Action[Any],
+    told: str | Callable[[Any], str],
+    **said: Any,  # noqa: ANN401  what `made` takes
+) -> click.Command:
+    """Make the command that does something and tells so: a text with its fields, or what its answer comes to."""
+
+    def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:  # noqa: ARG001  every command's
+        answer = here.ask(action, **asked_of(action, given))
+        fields_of = {name: clean(str(value)) for name, value in given.items()}
+        tell(told.format(**fields_of) if isinstance(told, str) else told(answer))
+
+    return made(action, run, has_json=False, **said)
 
 
 def shown(
@@ -98,6 +117,7 @@ def made(  # noqa: PLR0913  all but two by keyword
     *,
     name: str | None = None,
     about: str = "",
+    has_json: bool = True,
     instead: Mapping[str, click.Parameter | None] | None = None,
     epilog: str | None = None,
 ) -> click.Command:
@@ -105,9 +125,10 @@ def made(  # noqa: PLR0913  all but two by keyword
     instead = instead or {}
     every = [instead[each.name] if each.name in instead else _parameter(each) for each in fields(action)]
     params = [each for each in every if each is not None]
-    params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
+    if has_json:
+        params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 
-    def callback(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401  the fields
+    def callback(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401  the fields
         require_span(given.get("since"), given.get("until"))
         with desk() as here:
             run(here, given, as_json=as_json)

@@ -25,6 +25,8 @@ COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
 
 UNREACHABLE: Final = (psycopg.Error, connections.LedgerUnavailable, schema_version.SchemaBehind, ConfigError)
 """Errors that keep a command from the ledger."""
+AWAY: Final = (psycopg.OperationalError, connections.LedgerUnavailable)
+"""Errors of a ledger that may be there again in a moment."""
 _AT = "hookonce.at"
 
 
@@ -80,6 +82,22 @@ def ledger(
     ) as connection:
         schema_version.require_schema(connection)
         yield connection
+
+
+def prepare(url: str) -> None:
+    """Require the schema, and make the partitions of the next days, where nobody has yet and this role may.
+
+    Raises: `SchemaBehind`, `LedgerUnavailable`.
+    """
+    from hookonce.receiver.ledger.maintenance import partitions  # `hookonce serve` alone needs these
+    from hookonce.receiver.monitoring import health
+
+    health.require_schema(url)
+    try:
+        with connections.connect(url) as connection:
+            partitions.create_partitions(connection)
+    except psycopg.Error as error:
+        tell(f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}")
 
 
 def notify_workers(settings: "Settings") -> None:

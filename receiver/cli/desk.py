@@ -22,19 +22,37 @@ A = TypeVar("A", bound=Answer)
 M = TypeVar("M", bound=RequestModel)
 
 
-class LocalDesk:
-    """Asks on a connection to the ledger, as whoever runs the command; reads the configuration if an action does."""
+class LocalDesk(Desk):
+    """The desk on a connection to the ledger, for the user who runs the command; configured once an action asks."""
 
-    def __init__(self, connection: psycopg.Connection, intake: "Intake | None" = None) -> None:
-        self._desk = Desk(_known, connection, operator(), intake=intake)
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        settings: "Settings | None" = None,
+        intake: "Intake | None" = None,
+    ) -> None:
+        super().__init__(settings or _known, connection, operator(), intake=intake)
 
     def ask(self, action: Action[A], /, **models: RequestModel) -> A:
-        """Return the answer, and tell the workers if there is something to do. Raises: `Refused`."""
-        answer = action(self._desk, **models)
-        if self._desk.notifies_workers:
-            self._desk.notifies_workers = False
-            notify_workers(self._desk.settings)
+        """Return the answer, and notify the workers if there is something to do. Raises: `Refused`."""
+        answer = super().ask(action, **models)
+        self.notify()
         return answer
+
+    def notify(self) -> None:
+        """Notify the workers of what an action, or a function of the desk, has made due."""
+        if self.notifies_workers:
+            self.notifies_workers = False
+            notify_workers(self.settings)
+
+
+@contextmanager
+def own_desk(settings: "Settings | None" = None) -> Iterator[LocalDesk]:
+    """Give the desk of this machine's ledger, for what no other inbox is asked. Raises: as `ledger`."""
+    with ledger(settings) as connection:
+        here = LocalDesk(connection, settings)
+        yield here
+        here.notify()
 
 
 @contextmanager
@@ -59,7 +77,7 @@ def desk(*, takes_in: bool = False, patience: timedelta | None = None) -> Iterat
             settings = configured()
             require_servers(settings)
             intake = stack.enter_context(closing(Intake(settings)))
-        yield LocalDesk(connection, intake)
+        yield LocalDesk(connection, intake=intake)
 
 
 def _known() -> "Settings":

@@ -10,7 +10,7 @@ from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.charts import trends
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
-from hookonce.receiver.desk.history import AlertsQuery, list_alerts
+from hookonce.receiver.desk.access.history import AlertsQuery, list_alerts
 from hookonce.receiver.desk.issues import (
     IssueMark,
     IssuePath,

@@ -7,8 +7,14 @@ from flask import Response, make_response, redirect, render_template, request, u
 
 from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.desk.access.history import (
+    AlertsQuery,
+    AuditQuery,
+    list_alerts,
+    list_audit,
+    send_test_alert,
+)
 from hookonce.receiver.desk.events import CommandsQuery, list_client_commands
-from hookonce.receiver.desk.history import AlertsQuery, AuditQuery, list_alerts, list_audit, send_test_alert
 from hookonce.receiver.desk.models import MAX_ID, PAGE_SIZE, Page, Paged, ResponseModel
 from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.desk.registry import Action

@@ -13,7 +13,7 @@ from hookonce.receiver.dashboard.blueprint import DashboardContext, admin, conte
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.source_pages.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
-from hookonce.receiver.desk.history import AuditQuery, list_audit
+from hookonce.receiver.desk.access.history import AuditQuery, list_audit
 from hookonce.receiver.desk.rows import StatusCount
 from hookonce.receiver.desk.stats import get_stats, traffic
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus

@@ -11,11 +11,12 @@
 - `content`: bodies, headers, results, errors and logs, handed out to those who may see them
 - `stats`: the numbers of the inbox at a glance, and what workers are at
 - `replays`, `steps`, `entities`: running events again, and what a person decides about steps, waits and newest versions
-- `pulls`: events for another machine
+- `feeds`: events as they come, for another machine, and of another ledger
 - `rejected`: what was refused, and another chance for it
 - `sources`: who sends, test events, and the secrets that senders handed out
 - `pauses`: handlers, and what is paused
-- `history`, `maintenance`: the audit, alerts, retention
+- `access`: who may use the API, what seals what is kept, who did what, and alerts
+- `maintenance`: retention
 - `rows`: rows of the ledger that are answers as they are
 - `words`: what statuses, reasons and terms mean
 """

@@ -5,12 +5,10 @@ from hookonce.receiver.desk import (
     diffs,
     entities,
     events,
-    history,
     issues,
     listed_events,
     maintenance,
     pauses,
-    pulls,
     rejected,
     replays,
     searches,
@@ -19,6 +17,8 @@ from hookonce.receiver.desk import (
     steps,
     words,
 )
+from hookonce.receiver.desk.access import history, keys, tokens
+from hookonce.receiver.desk.feeds import following, pulls
 from hookonce.receiver.desk.registry import ACTIONS
 
 __all__ = ["ACTIONS"]

@@ -118,6 +118,17 @@ def rejected_deliveries(desk: Desk, limit: int, **wanted: Any) -> list[dict[str,
     return [each | {"headers": {}, "body_prefix": b"", "unreadable": WITHHELD} for each in found]
 
 
+def as_it_came(desk: Desk, event: int) -> Body | None:
+    """Return a delivery with what proves it, for the operator of this machine; None where it is not kept any more."""
+    found = event_details.detail(desk.connection, event, desk.settings.keyring)
+    return found.body if found else None
+
+
+def rejected_as_they_came(desk: Desk, source: str, limit: int) -> list[dict[str, Any]]:
+    """Return rejected deliveries of a source with what should prove them, for the operator of this machine."""
+    return rejected.rejected_deliveries(desk.connection, desk.settings.keyring, limit, source=source)
+
+
 def rejected_delivery(desk: Desk, number: int) -> dict[str, Any] | None:
     """Return a rejected delivery; None where it is not kept any more."""
     found = rejected_deliveries(desk, 1, before=min(number + 1, MAX_ID))

@@ -234,6 +234,12 @@ def list_handed_secrets(desk: Desk) -> HandedSecrets:
     )
 
 
+def opened_secrets(desk: Desk) -> dict[str, str | None]:
+    """Return the secrets themselves by source, which leave no machine but that of the ledger; None for a sealed one."""
+    kept = handshake_secrets.all_kept(desk.connection, desk.settings.keyring)
+    return {one.source: one.secret for one in kept}
+
+
 def _which_are_kept(here: Asks, which: SourcePath) -> Plan:
     shown = here.ask(list_handed_secrets)
     names = [one.source for one in shown.data]

@@ -275,7 +275,7 @@ def test_content_that_is_shown_is_in_the_audit(planted):
 READERS = {
     "event_details": {"detail"},
     "dead_letters": {"deaths_of"},
-    "failures": {"latest_of_issue", "just_failed"},
+    "failures": {"latest_of_issue"},
     "rejected": {"rejected_deliveries", "rejected_delivery"},
     "body_search": {"search"},
     "run_outcomes": {"outcomes"},

@@ -14,7 +14,7 @@ from psycopg import sql
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.app import create_app
-from hookonce.receiver.desk import pulls
+from hookonce.receiver.desk.feeds import pulls
 from hookonce.receiver.dev.stack import free_port
 from tests.api.conftest import open_inbox
 from tests.remote.conftest import serving

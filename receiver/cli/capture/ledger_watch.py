@@ -12,12 +12,12 @@ from datetime import datetime
 from queue import Empty
 from typing import Any
 
-import psycopg
-
 from hookonce.providers.kit.http_file import Captured
-from hookonce.receiver.encryption import KeyMissing, Keyring
-from hookonce.receiver.ledger.queries import event_details, events, rejected
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.cli.desk import asking
+from hookonce.receiver.desk.content import as_it_came, rejected_as_they_came
+from hookonce.receiver.desk.listed_events import EventsQuery, ListedEvent, list_events
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.encryption import KeyMissing
 
 _BATCH = 100  # looked at in one go; more than a person waits for
 
@@ -25,9 +25,8 @@ _BATCH = 100  # looked at in one go; more than a person waits for
 class LedgerWatch:
     """The deliveries to a source from now on, stored or refused, with the `get` of a queue."""
 
-    def __init__(self, connection: psycopg.Connection, source: str, keyring: Keyring) -> None:
-        self._connection = connection
-        self._keyring = keyring
+    def __init__(self, here: Desk, source: str) -> None:
+        self._here = here
         self._source = source
         self._waiting: deque[Captured] = deque()
         self._event = max((row.id for row in self._events()), default=0)
@@ -45,9 +44,7 @@ class LedgerWatch:
     def _new(self) -> Iterator[Captured]:
         for row in [row for row in self._events() if row.id > self._event]:
             self._event = max(self._event, row.id)
-            detail = event_details.detail(self._connection, row.id, self._keyring)
-            if detail and detail.body:
-                kept = detail.body
+            if kept := as_it_came(self._here, row.id):
                 yield self._captured(kept.url, kept.headers, kept.body, row.received_at)
         for refused in [row for row in self._rejected() if row["id"] > self._refused]:
             self._refused = max(self._refused, refused["id"])
@@ -60,13 +57,11 @@ class LedgerWatch:
         path = url[url.find("/hooks/") :] if "/hooks/" in url else url
         return Captured("POST", path, list(headers.items()), bytes(body), at)
 
-    def _events(self) -> list[events.Event]:
-        return list(events.events(self._connection, Filter(source=self._source), _BATCH))
+    def _events(self) -> list[ListedEvent]:
+        return self._here.ask(list_events, asked=asking(EventsQuery, source=self._source, limit=_BATCH)).data
 
     def _rejected(self) -> list[dict[str, Any]]:
-        return list(
-            rejected.rejected_deliveries(self._connection, self._keyring, source=self._source, limit=_BATCH)
-        )
+        return rejected_as_they_came(self._here, self._source, _BATCH)
 
 
 def _at(request: Captured) -> float:

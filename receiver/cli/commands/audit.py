@@ -1,8 +1,8 @@
 """`hookonce audit`: what people and programs did."""
 
 from hookonce.receiver.cli.action_command import listing
+from hookonce.receiver.desk.access.history import list_audit
 from hookonce.receiver.desk.forms import plain
-from hookonce.receiver.desk.history import list_audit
 
 audit = listing(
     list_audit,

@@ -18,7 +18,8 @@ from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.capture import server, shapes
 from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
 from hookonce.receiver.cli.capture.masking import Masker
-from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
@@ -92,8 +93,7 @@ def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving
                 raise click.ClickException(
                     f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
                 ) from None
-            settings = configured()
-            watch = LedgerWatch(stack.enter_context(ledger(settings)), source, settings.keyring)
+            watch = LedgerWatch(stack.enter_context(own_desk()), source)
             yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
         else:
             yield f"at http://{_url_host(bind)}:{at}/hooks/{source}", requests

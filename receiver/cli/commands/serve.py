@@ -7,22 +7,19 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 import click
-import psycopg
 
+from hookonce.receiver.cli.connections import AWAY, UNREACHABLE, prepare
+from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import require_own_port
 from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.handlers import known_handlers
-from hookonce.receiver.ledger.maintenance import partitions
-from hookonce.receiver.monitoring import health
+from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.processes.introduction import introduce, named
 
 _ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})(?=\s*(?:,|$))")
@@ -57,9 +54,9 @@ def serve(bind: str | None, port: int | None, desk: str | None, gunicorn_options
     where = _where(door, desk, gunicorn_options)
     handlers: set[str] | None = None
     try:
-        health.require_schema(settings.database_url)
-        handlers = _prepare(settings.database_url)
-    except LedgerUnavailable:
+        prepare(settings.database_url)
+        handlers = _handlers(settings)
+    except AWAY:
         tell("hookonce: the database does not answer; senders get 503 until it does")
     _introduce(settings, where, handlers)
     argv = [
@@ -142,15 +139,9 @@ def _require_numbers(*variables: str) -> None:
         raise ConfigError([f"{name} is {os.environ[name]!r}; expected a number" for name in wrong])
 
 
-def _prepare(url: str) -> set[str] | None:
-    """Make the partitions of the next days; return the handlers that workers have told of, None if it can't be read."""
-    try:
-        with connections.connect(url) as connection:
-            partitions.create_partitions(connection)
-    except psycopg.Error as error:
-        tell(f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}")
-    try:
-        with connections.connect(url) as connection:
-            return {each.handler for each in known_handlers(connection) if each.place != ALERTS_SOURCE}
-    except (psycopg.Error, LedgerUnavailable):
-        return None
+def _handlers(settings: Settings) -> set[str] | None:
+    """Return the handlers that workers have announced; None where they can't be read."""
+    with suppress(*UNREACHABLE), own_desk(settings) as here:
+        found = here.ask(list_handlers).data
+        return {each.name for each in found if any(one.place != ALERTS_SOURCE for one in each.takes)}
+    return None

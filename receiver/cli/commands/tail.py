@@ -1,33 +1,37 @@
 """`hookonce tail`: events as they come, and what becomes of them, until Ctrl-C."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from contextlib import suppress
 from time import sleep
-from typing import Any, NoReturn
+from typing import Any, Final
 
 import click
-import psycopg
 
-from hookonce.receiver.cli.connections import at, ledger
+from hookonce.receiver.cli.connections import AWAY, at
+from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import Event
-from hookonce.receiver.ledger.queries.tail import Tail
+from hookonce.receiver.desk.feeds.following import MAX_LAST, FollowRequest, follow_events
+from hookonce.receiver.desk.rows import Event
 
 _WIDTHS = (20, 12, 8)
-_RETRY_INTERVAL = 0.5  # seconds before the database is tried again
+_RETRY_INTERVAL: Final = 0.5
+"""Seconds before the database is tried again."""
+_INTERVAL_AT: Final = 2.0
+"""Seconds between two looks at another inbox: each is a request of its API, under a token's limit."""
 
 
 @click.command(epilog=examples("hookonce tail", "hookonce tail --status dead --json"))
 @choosing
 @click.option(
-    "--last", default=10, show_default=True, type=click.IntRange(0), help="Begin with the last so many."
+    "--last",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0, MAX_LAST),
+    help="Begin with the last so many.",
 )
 @click.option(
     "--every",
@@ -41,52 +45,27 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
     """Print events as they come, and again whenever their status changes, until Ctrl-C.
 
     With --status only what takes on that status. Goes on by itself after the database was away. With `hookonce --at` it
-    looks every two seconds, among the newest 200 events.
+    looks every two seconds.
     """
-    wanted = Filter(**given_of(options))
-    following: Tail | None = None
-    try:
-        if at():
-            _follow_there(wanted, last, every, as_json=as_json)
+    given = given_of(options)
+    position: dict[str, Any] = {"last": last}
+    with suppress(KeyboardInterrupt):
         while True:
             try:
-                with ledger() as connection:
-                    following = following or _begin(connection, wanted, last, as_json=as_json)
+                with desk() as here:
                     while True:
-                        _print(following.look(connection), as_json=as_json)
-                        sleep(every)
-            except (psycopg.OperationalError, LedgerUnavailable) as error:
-                if following is None:
+                        found = here.ask(follow_events, asked=asking(FollowRequest, **given, **position))
+                        position = {"after": found.after, "seen": found.seen}
+                        _print(found.data, as_json=as_json)
+                        sleep(max(every, _INTERVAL_AT) if at() else every)
+            except AWAY as error:
+                if "after" not in position:
                     raise
                 tell(f"the database is away ({type(error).__name__}); waiting for it")
                 sleep(_RETRY_INTERVAL)
-    except KeyboardInterrupt:
-        return
 
 
-def _follow_there(wanted: Filter, last: int, every: float, *, as_json: bool) -> NoReturn:
-    """Print the events of another inbox, until Ctrl-C."""
-    from hookonce.receiver.cli.desk import desk
-    from hookonce.receiver.cli.far_tail import INTERVAL, FarTail
-
-    with desk() as here:
-        following = FarTail(
-            here, {name: value for name, value in asdict(wanted).items() if value is not None}, last
-        )
-        while True:
-            _print(following.look(), as_json=as_json)
-            sleep(max(every, INTERVAL.total_seconds()))
-
-
-def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json: bool) -> Tail:
-    following = Tail(connection, wanted)
-    shown = list(events.events(connection, wanted, last))[::-1] if last else []
-    following.follow(shown)
-    _print(shown, as_json=as_json)
-    return following
-
-
-def _print(rows: "Iterable[Event]", *, as_json: bool) -> None:
+def _print(rows: Iterable[Event], *, as_json: bool) -> None:
     for row in rows:
         if as_json:
             print_json(row.model_dump())

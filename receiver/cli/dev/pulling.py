@@ -6,29 +6,22 @@ Three headers say where it came from. Nothing is done or changed at the other si
 
 import hashlib
 import threading
-from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import psycopg
 from pydantic import ValidationError
 
 from hookonce.providers import Delivery
-from hookonce.receiver.cli.connections import operator
-from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
+from hookonce.receiver.cli.connections import UNREACHABLE
+from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
+from hookonce.receiver.desk.feeds.transfer import ExportedEvent, take_in, why_refused
 from hookonce.receiver.dev.stack import Stack
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.replay import transfer
-from hookonce.receiver.ledger.replay.transfer import Taken
-from hookonce.receiver.ledger.store import NewEvent
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
-from hookonce.receiver.privacy.at_rest import imported
-from hookonce.receiver.redis.workers import notify
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import RemoteError
 from hookonce.receiver.remote.profiles import Profile
@@ -62,8 +55,6 @@ class Pulling:
         self._origin = origin
         self._status = Status(self._tell, "new")
         self._has_told_odd = False
-        self._is_away = False
-        self._connection: psycopg.Connection | None = None
 
     def follow(self, ended: threading.Event) -> None:
         """Pull until `ended` is set, or all is there; what goes wrong is told, and ends no more than the pull."""
@@ -82,79 +73,56 @@ class Pulling:
             echo(f"hookonce: nothing more is pulled: {error}", err=True)
         finally:
             client.close()
-            self._disconnect()
 
     def take(self, page: Page, ended: threading.Event) -> bool:
         """Store a page, trying until the ledger does; False if that did not come to be."""
-        settings = self._running.settings
-        events = [
-            imported(event, settings.sources, settings.keyring)
-            for shown in page.events
-            if (event := self._event(shown)) is not None
-        ]
+        events = [event for shown in page.events if (event := self._event(shown)) is not None]
+        is_away = False
         while events and not ended.is_set():
             try:
-                self._store(events)
-            except (psycopg.Error, connections.LedgerUnavailable) as error:
-                if not self._is_away:
+                with own_desk(self._running.settings) as here:
+                    taken = take_in(here, events, run=True, in_order=True)
+            except UNREACHABLE as error:
+                if not is_away:
                     self._tell(f"the ledger here takes nothing ({type(error).__name__}); it is tried again")
-                self._is_away = True
-                self._disconnect()
+                is_away = True
                 ended.wait(_STORE_AGAIN)
             else:
-                self._is_away = False
-                with suppress(Exception):  # workers look by themselves, too
-                    notify(settings.redis_url)
+                self._status.add("new", taken.new)
+                self._status.add("known", taken.known)
+                self._status.add("known with another body", taken.conflicts)
                 return True
         return not events
 
-    def _store(self, events: Sequence[NewEvent]) -> None:
-        self._connection = self._connection or connections.connect(self._running.settings.database_url)
-        taken = Taken()
-        transfer.take(self._connection, events, operator(), taken, run=True, in_order=True)
-        self._status.add("new", taken.new)
-        self._status.add("known", taken.known)
-        self._status.add("known with another body", taken.conflicts)
-
-    def _event(self, shown: dict[str, object]) -> NewEvent | None:
+    def _event(self, shown: dict[str, object]) -> ExportedEvent | None:
         """Return an event as it is stored here; None for what can't be run, which is counted."""
         if (why := why_missing(shown)) is not None:
             self._status.add(why)
             return None
         try:
             event = ExportedEvent.model_validate(shown)
-            if shown.get("is_redacted"):
-                self._sign_anew(event)
-            event.headers |= origin_headers(self._origin.profile.url, shown)
-            return event.event()._replace(is_test=self._origin.is_test or event.is_test)
         except ValidationError as error:
-            self._odd(why_refused(error))
-        except ValueError:
-            self._odd("body_b64: expected base64")
-        return None
+            if not self._has_told_odd:
+                self._tell(f"an event is {ODD}: {clean(why_refused(error))}")
+            self._has_told_odd = True
+            self._status.add(ODD)
+            return None
+        if shown.get("is_redacted"):
+            self._sign_anew(event)
+        event.headers |= origin_headers(self._origin.profile.url, shown)
+        event.is_test = event.is_test or self._origin.is_test
+        return event
 
     def _sign_anew(self, event: ExportedEvent) -> None:
         """Sign a redacted body with the secret that its source has here, in place; its own signature fits no more."""
         source = self._running.settings.sources.get(event.source)
         if source is None or source.provider.name != event.provider or event.is_element:
             return
-        body = b64decode(event.body_b64 or "", validate=True)
-        stored = Delivery(source.provider.methods[0], event.url, event.headers, body)
+        stored = Delivery(source.provider.methods[0], event.url, event.headers, event.content)
         name, secret = EventName(event.event_id, event.type), next(iter(source.secrets), "")
         with suppress(NotSigned):
             signed = signed_anew(source.provider, secret, stored, name, datetime.now(UTC))
             event.headers, event.body_b64 = dict(signed.headers), b64encode(signed.body).decode()
-
-    def _odd(self, why: str) -> None:
-        if not self._has_told_odd:
-            self._tell(f"an event is {ODD}: {clean(why)}")
-        self._has_told_odd = True
-        self._status.add(ODD)
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
     def _tell(self, text: str) -> None:
         say(f"{clean(self._origin.profile.name)[:12]:<12}  {'pulled':<9}  {text}")

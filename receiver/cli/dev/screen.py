@@ -3,21 +3,23 @@
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from datetime import datetime
 
 import click
-import psycopg
 
+from hookonce.receiver.cli.connections import UNREACHABLE
+from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, put, say
 from hookonce.receiver.cli.output.times import soon
+from hookonce.receiver.desk.events import EventPath, Failure, get_event
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
 from hookonce.receiver.dev.stack import Stack
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.queries.failures import just_failed
 
 _IMPORT_TIMEOUT = 10.0
 """Seconds; whoever imports for longer is introduced all the same."""
@@ -36,7 +38,6 @@ class Screen:
         self._is_watching = is_watching
         self._settled = threading.Event()
         self._is_introduced = False
-        self._ledger: psycopg.Connection | None = None
         self._shown: dict[str, list[str]] = {}  # by handler
 
     def begin(self, ended: threading.Event) -> None:
@@ -64,25 +65,24 @@ class Screen:
         elif log_lines.waits_to_be_mended(line):
             self._settled.set()
         failed = log_lines.failed_run(line)
-        failure = self._failure(failed) if failed else None
-        shown = log_lines.readable(line, paint, failure["error"] if failure else None)
+        failure, next_at = self._failure(failed) if failed else (None, None)
+        shown = log_lines.readable(line, paint, failure.error if failure else None)
         if shown is not None:
             put(shown, _INDENT)
-        lines = tracebacks.lines(failure["frames"], failure["unreadable"]) if failure else []
+        lines = tracebacks.lines(failure.frames, failure.unreadable) if failure else []
         if failed and lines:
             is_known = self._shown.get(failed.handler) == lines
             self._shown[failed.handler] = lines
             for each in ["(the same traceback as before)"] if is_known else lines:
                 put(f"    {each}", _INDENT)
-        if failure and failure["next_at"]:
-            echo(f"    the next attempt {soon(failure['next_at'])}")
+        if next_at:
+            echo(f"    the next attempt {soon(next_at)}")
 
-    def _failure(self, failed: FailedRun) -> dict[str, Any] | None:
-        """Read a failure from the ledger; a ledger that is away costs no more than that."""
-        settings = self._running.settings
-        try:
-            self._ledger = self._ledger or connections.connect(settings.database_url)
-            return just_failed(self._ledger, *failed, settings.keyring)
-        except (psycopg.Error, connections.LedgerUnavailable):
-            self._ledger = None
-            return None
+    def _failure(self, failed: FailedRun) -> tuple[Failure | None, datetime | None]:
+        """Return what a failed attempt left, and when the next one is due; a ledger that is away costs no more."""
+        with suppress(*UNREACHABLE, NotFound), own_desk(self._running.settings) as here:
+            found = here.ask(get_event, which=EventPath(event=str(failed.event)))
+            known = [each for each in found.failures if (each.handler, each.attempt) == failed[1:]]
+            due = [run.due_at for run in found.runs if run.handler == failed.handler and not run.lease_until]
+            return known[-1] if known else None, due[0] if due else None
+        return None, None

@@ -1,6 +1,7 @@
 """Findings of `hookonce doctor` about PostgreSQL and Redis."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, LiteralString, NamedTuple
 
@@ -10,7 +11,7 @@ from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.config.server_urls import is_cluster, schema_of
 from hookonce.receiver.ledger import alerts, pauses
-from hookonce.receiver.ledger.database import connections, lock_holders
+from hookonce.receiver.ledger.database import connections, lock_holders, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import partitions, steady_clock
@@ -59,6 +60,13 @@ class Finding(NamedTuple):
     level: Literal["ok", "warn", "fail"]
     check: str
     text: str
+
+
+def require_released(url: str) -> None:
+    """Raise `UnreleasedLedger` for one, of which nothing else is worth knowing; a check says what else is wrong."""
+    if url:
+        with suppress(LedgerUnavailable, psycopg.Error), connections.connect(url) as connection:
+            schema_version.found(connection)
 
 
 def postgresql(url: str) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ the event waits: a program that starts again has missed nothing.
 """
 
 import threading
-from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,13 +13,13 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from hookonce.providers import Delivery
-from hookonce.receiver.cli.exported_event import ExportedEvent, why_refused
 from hookonce.receiver.cli.listen.signers import NoSigner, Signers
 from hookonce.receiver.cli.listen.target import Target
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
+from hookonce.receiver.desk.feeds.transfer import ExportedEvent, why_refused
 from hookonce.receiver.outbound.forwarding import NotSent, send
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.remote.pull import CursorFile, Page
@@ -132,12 +131,11 @@ class Forwarder:
     def _signed(self, read: _Event, shown: Mapping[str, Any]) -> Delivery:
         """Return an event as its sender would send it now, with what says where it came from."""
         try:
-            body = b64decode(read.body_b64 or "", validate=True)
             signer = self._signers.of(read.source, read.provider)
             signed = signed_anew(
                 signer.provider,
                 signer.secret,
-                Delivery("POST", self._target.url(read.source), read.headers, body),
+                Delivery("POST", self._target.url(read.source), read.headers, read.content),
                 EventName(read.event_id, read.type),
                 datetime.now(UTC),
                 is_element=read.is_element,
@@ -146,8 +144,6 @@ class Forwarder:
             raise _Skipped("of sources that can't be signed for") from None
         except NotSigned as error:
             raise _Skipped("that can't be signed", f"{read.words}: {clean(str(error))}") from None
-        except ValueError:
-            raise _Skipped(ODD, f"an event is {ODD}: body_b64: expected base64") from None
         return replace(signed, headers={**signed.headers, **origin_headers(self._origin, shown)})
 
     def _sent(self, read: _Event, shown: Mapping[str, Any], ended: threading.Event | None) -> Outcome | None:
