@@ -14,7 +14,7 @@ entities = click.Group(
                 "account": "account",
                 "version": "version",
                 "event": "event",
-                "done": "raised_at",
+                "done": lambda each: each.raised_at,
             },
             "nothing was done of it",
             name="show",
