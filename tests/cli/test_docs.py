@@ -1,5 +1,8 @@
 import pytest
 
+from hookonce.receiver.dashboard.documents import search
+from tests.support.for_each import for_each
+
 QUESTIONS = {
     "stripe locally": {"how-to/tunnels"},
     "two stripe accounts": {"how-to/source-choices"},
@@ -12,6 +15,37 @@ QUESTIONS = {
     "managed PostgreSQL and PgBouncer": {"explanation/scaling"},
     "Slack": {"how-to/alerts"},
     "mount it in my application": {"how-to/flask", "how-to/fastapi", "how-to/django"},
+    "retention": {"explanation/data-protection"},
+    "purge": {"explanation/data-protection"},
+    "delete": {"explanation/data-protection"},
+    "gdpr": {"explanation/data-protection"},
+    "dlq": {"how-to/outage"},
+    "dead letter": {"how-to/outage"},
+    "retry": {"how-to/handlers"},
+    "secret rotation": {"how-to/rotate-a-secret"},
+    "webhook secret": {"how-to/rotate-a-secret"},
+    "duplicate": {"how-to/source-choices"},
+    "deduplication": {"how-to/source-choices"},
+    "exactly once": {"explanation/guarantees"},
+    "idempotency": {"how-to/idempotent-endpoints"},
+    "order": {"how-to/order"},
+    "fifo": {"how-to/order"},
+    "out of order": {"how-to/order"},
+    "email": {"how-to/alerts"},
+    "django": {"how-to/django"},
+    "celery": {"how-to/django"},
+    "k8s": {"how-to/kubernetes"},
+    "high availability": {"explanation/scaling"},
+    "circuit breaker": {"how-to/concurrency"},
+    "rate limit": {"how-to/concurrency"},
+    "ngrok": {"how-to/tunnels"},
+    "localhost": {"how-to/tunnels"},
+    "quickstart": {"tutorial"},
+    "performance": {"explanation/benchmarks"},
+    "fan out": {"how-to/forwards"},
+    "keep_events": {"reference/configuration"},
+    "WINDOW_REDIS_URL": {"reference/configuration", "reference/environment"},
+    "hookonce_stale_total": {"reference/metrics"},
 }
 
 
@@ -34,6 +68,21 @@ def test_docs_list_pages_and_show_one_by_its_name(hookonce):
 
     assert "how-to/alerts " in listed.out.decode()
     assert shown.out.decode().startswith("# Upgrade")
+
+
+@for_each(search.names())
+def test_page_is_shown_without_its_comments(name):
+    assert "<!--" not in search.text_of(name)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), {"retenton": "retention", "djagno": "django", "gdrp": "gdpr"}.items()
+)
+def test_docs_name_the_word_that_was_meant(hookonce, word, meant):
+    alone, beside = hookonce("docs", word), hookonce("docs", "slack", word)
+
+    assert (alone.code, beside.code) == (1, 0)
+    assert all(f"no page has '{word}'; did you mean '{meant}'?" in each.err for each in (alone, beside))
 
 
 def test_docs_say_what_to_do_where_nothing_is_found(hookonce):

@@ -39,7 +39,9 @@ def test_documents_are_listed_and_each_link_to_one_leads_to_its_heading(browser)
     assert [(page, name) for page, name in followed if name and name not in seen[page].ids] == []
 
 
-@pytest.mark.parametrize("asked", ["two stripe accounts", "How long is what kept?", "Slack"])
+@pytest.mark.parametrize(
+    "asked", ["two stripe accounts", "How long is what kept?", "Slack", "gdpr", "keep_events"]
+)
 def test_search_leads_to_the_section(browser, asked):
     (best, *_) = search.find(asked.split())
 
@@ -52,7 +54,13 @@ def test_search_shows_words_as_they_are_typed_and_no_markup(browser):
     page = browser.get("/admin/docs?q=<xyzzy>qwertzuiop").text
 
     assert "&lt;xyzzy&gt;qwertzuiop" in page
-    assert "No page has these words" in page
+    assert "No page has “qwertzuiop”" in page
+
+
+def test_search_leads_to_the_word_that_was_meant(browser):
+    page = browser.get("/admin/docs?q=retenton").text
+
+    assert 'did you mean <a href="?q=retention">retention</a>?' in page
 
 
 def test_page_that_is_not_among_the_documents_is_not_shown(browser):

@@ -1,6 +1,5 @@
 """Follows the pages on Django, Flask and FastAPI from an empty folder; after Django, that on the database."""
 
-import re
 import shutil
 import sys
 import tempfile
@@ -13,7 +12,6 @@ from tests.support import forked_cli, page_commands
 
 HOW_TO = page_commands.DOCS / "how-to"
 PAGES = {"django": ["django", "your-database"], "flask": ["flask"], "fastapi": ["fastapi"]}
-FILE = re.compile(r"^<!-- writes: (?P<name>\S+) -->\n```\w+\n(?P<text>(?s:.*?))^```$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +41,6 @@ def terminal(folder, programs):
 
 
 @pytest.mark.parametrize("pages", PAGES.values(), ids=PAGES)
-def test_commands_of_the_pages_do_what_they_say(terminal, folder, pages):
+def test_commands_of_the_pages_do_what_they_say(terminal, pages):
     for page in pages:
-        for step in steps(HOW_TO / f"{page}.md"):
-            if isinstance(step, tuple):
-                name, text = step
-                (folder / name).write_text(text)
-            elif step.is_run:
-                terminal.run(step)
-
-
-def steps(page):
-    """Give the files and the commands of a page, as a reader comes to them."""
-    text = page.read_text()
-    files = [(found.start(), (found["name"], found["text"])) for found in FILE.finditer(text)]
-    commands = [found.start() for found in page_commands.FENCE.finditer(text)]
-    placed = [*files, *zip(commands, page_commands.blocks(page), strict=True)]
-    return [step for _, step in sorted(placed, key=lambda each: each[0])]
+        terminal.follow(HOW_TO / f"{page}.md")

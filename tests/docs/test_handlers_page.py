@@ -59,7 +59,11 @@ def page(inbox, monkeypatch):
     monkeypatch.setitem(sys.modules, "shop", module)
     exec(compile(CODE, "handlers.md", "exec"), vars(module))  # noqa: S102  our own page
     inbox.registry = registry
-    inbox.connection.execute("CREATE TABLE shop_payments (invoice text PRIMARY KEY, cents int)")
+    engine = module.create_engine(
+        inbox.settings.database_url.replace("postgresql:", "postgresql+psycopg:", 1)
+    )
+    module.Base.metadata.create_all(engine)
+    engine.dispose()
     return module
 
 
@@ -79,7 +83,7 @@ def deliver(inbox, event_id, type_):
 def test_handlers_of_the_page_do_what_it_says(inbox):
     deliver(inbox, "a", "invoice.paid")
     deliver(inbox, "b", "invoice.paid")
-    deliver(inbox, "c", "invoice.sent")
+    deliver(inbox, "c", "invoice.finalized")
     deliver(inbox, "d", "customer.deleted")
 
     while inbox.work():

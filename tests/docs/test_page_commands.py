@@ -76,23 +76,17 @@ def terminal(disk, programs):
         directory, page_commands.clean_environ(programs, Path(sys.executable).parent)
     )
     try:
-        run(opened, TUTORIAL)
+        opened.follow(TUTORIAL)
         yield opened
     finally:
         opened.stop()
         shutil.rmtree(directory)
 
 
-def run(terminal, page):
-    for block in page_commands.blocks(page):
-        if block.is_run:
-            terminal.run(block)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_commands_of_a_page_do_what_it_says(terminal, page):
-    run(terminal, page)
+    terminal.follow(page)
 
 
 @pytest.fixture
@@ -110,7 +104,7 @@ def production(database_url, redis_url, tmp_path, programs):
 @pytest.mark.long
 @pytest.mark.parametrize("page", IN_PRODUCTION, ids=lambda page: page.stem)
 def test_commands_of_a_page_about_production_do_what_it_says(production, page):
-    run(production, page)
+    production.follow(page)
 
 
 def test_blocks_that_are_not_run_are_these():

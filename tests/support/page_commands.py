@@ -8,6 +8,7 @@ A comment right above a block says what the block alone can't:
     <!-- exits: CODE -->             it should fail, with this code
     <!-- shows: TEXT -->             this is in its output
     <!-- after: TEXT -->             what is in the background has said this since it was started
+    <!-- writes: NAME -->            it is no command, but a file of this name
 """
 
 import os
@@ -31,6 +32,7 @@ DEADLINE = 60
 FENCE = re.compile(
     rf"(?P<said>(?:^<!--.*-->\n)*)^```(?:{'|'.join(SHELLS)})\b.*\n(?P<text>(?s:.*?))^```$", re.MULTILINE
 )
+FILE = re.compile(r"^<!-- writes: (?P<name>\S+) -->\n```\w+\n(?P<text>(?s:.*?))^```$", re.MULTILINE)
 SAID = re.compile(r"<!-- (not run|in the background|beside|exits|shows|after): (.*?) -->")
 PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
@@ -53,6 +55,15 @@ def blocks(path):
     found = FENCE.finditer(path.read_text(encoding="utf-8"))
     page = path.relative_to(ROOT).as_posix()
     return [Block(page, PROMPT.sub("", each["text"]), dict(SAID.findall(each["said"]))) for each in found]
+
+
+def steps(path):
+    """The files of a page, as pairs of name and text, and its shell blocks, in the order of the page."""
+    text = path.read_text(encoding="utf-8")
+    files = [(found.start(), (found["name"], found["text"])) for found in FILE.finditer(text)]
+    commands = [found.start() for found in FENCE.finditer(text)]
+    placed = [*files, *zip(commands, blocks(path), strict=True)]
+    return [step for _, step in sorted(placed, key=lambda each: each[0])]
 
 
 def note_run(page):
@@ -88,6 +99,14 @@ class Terminal:
         self._behind, self._log = None, self._directory / ".background.log"
         self._beside = []
         self.port, self.second_port = free_port(), free_port()
+
+    def follow(self, page):
+        """Write its files and run its commands, but for those that can't be run."""
+        for step in steps(page):
+            if isinstance(step, tuple):
+                (self._cwd() / step[0]).write_text(step[1])
+            elif step.is_run:
+                self.run(step)
 
     def run(self, block):
         """Run it, and fail unless it does what is said."""
@@ -131,6 +150,10 @@ class Terminal:
     def _wait_for(self, text, log=None, process=None):
         says(log or self._log, text, process=process or self._behind)
 
+    def _cwd(self):
+        kept = Path(f"{self._state}.cwd")
+        return Path(kept.read_text().splitlines()[-1]) if kept.exists() else self._directory
+
     def _popen(self, block, output):
         text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)
         text = re.sub(r"\b8001\b", str(self.second_port), text)
@@ -142,12 +165,9 @@ class Terminal:
             else f"\nexport -p > {self._state}; pwd >> {self._state}.cwd"
         )
         known = f"[ -e {self._state} ] && . {self._state}; " if self._state.exists() else ""
-        cwd = self._directory
-        if Path(f"{self._state}.cwd").exists():
-            cwd = Path(f"{self._state}.cwd").read_text().splitlines()[-1]
         return subprocess.Popen(
             ["bash", "-euc", f"{known}{text}{keep}"],
-            cwd=cwd,
+            cwd=self._cwd(),
             env=self._environ,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -23,8 +23,12 @@ def docs(words: tuple[str, ...]) -> None:
         titles = {each.name: each.title for each in search.sections()}
         page("\n".join(f"{name:<44} {title}" for name, title in titles.items()))
         return
-    found = search.find(words)
+    found, misspelt = search.find(words), search.misspelt(words)
+    for word, meant in misspelt.items():
+        tell(f"no page has '{word}'" + (f"; did you mean '{meant}'?" if meant else ""))
     if not found:
-        raise click.ClickException(f"no page has {' '.join(words)!r}; `hookonce docs` lists the pages")
+        raise click.ClickException(
+            f"nothing is found for {' '.join(words)!r}; `hookonce docs` lists the pages"
+        )
     page("\n\n".join(f"{each.name}: {each.heading}\n{each.text.strip()[:600]}" for each in found))
     tell(f"read a page with `hookonce docs {found[0].name}`")

@@ -25,8 +25,10 @@ def documents() -> str:
     """List the pages, or the sections that were asked for."""
     asked = request.args.get("q", "").strip()[:200]
     titles = {each.name: each.title for each in search.sections()}
-    found = search.find(asked.split()) if asked else []
-    return render_template("admin/documents.html", asked=asked, found=found, titles=titles, anchor=anchor)
+    found, misspelt = search.find([asked]), search.misspelt([asked])
+    return render_template(
+        "admin/documents.html", asked=asked, found=found, misspelt=misspelt, titles=titles, anchor=anchor
+    )
 
 
 @admin.get("/docs/<path:name>")
