@@ -8,6 +8,7 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `app`: the front door: which path goes to the endpoint, the API, the dashboard or a health check
 `web`: HTTP: bodies, answers, and gunicorn with a worker of ours
 `source`: a source, one configured place that sends to us
+`durations`: times as people write them
 `commands`: what clients ask for under a key, each an event with one run
 `intake`: the way of one delivery, from its bytes to the ledger's verdict
 `samples`: test deliveries of every sender, with ids and times of their own

@@ -67,12 +67,14 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     door |= dict.fromkeys(door_pages, OperatorPages(door_pages))
     desk: dict[str, Endpoint] = dict.fromkeys(desk_pages, OperatorPages(desk_pages))
     urls = (settings.public_url, *(source.public_url for source in settings.sources.values()))
-    site = OwnSite([*settings.hosts, *map(host_of, urls)])
+    site = OwnSite([*settings.admin.hosts, *map(host_of, urls)])
     guarded = [
         {name: GuardedEndpoint(each, site, any_host=name != METRICS) for name, each in places.items()}
         for places in (door, desk)
     ]
-    _add_routes(app, FrontDoor(guarded[0], app, desk=guarded[1], proxies=settings.trusted_proxies), site)
+    _add_routes(
+        app, FrontDoor(guarded[0], app, desk=guarded[1], proxies=settings.admin.trusted_proxies), site
+    )
     return app
 
 

@@ -8,9 +8,9 @@ import psycopg
 
 from hookonce.jobs.alerts import missing_deliveries
 from hookonce.receiver.config.alerts import Alerts, Rate
-from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.maintenance import sender_api, steady_clock
 from hookonce.receiver.ledger.runs import breakers

@@ -94,7 +94,7 @@ class Server:
         """Count a request of a token; refuse it where there are too many."""
         try:
             self._intake.load.require(
-                f"token:{token.id}", self._settings.token_rate, self._settings.token_quota
+                f"token:{token.id}", self._settings.admin.token_rate, self._settings.admin.token_quota
             )
         except OverLimit as error:
             detail = f"too many requests under the token '{token.name}'; send it again later"

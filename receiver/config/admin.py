@@ -2,17 +2,14 @@
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic.dataclasses import dataclass
+from pydantic import AfterValidator, BeforeValidator
 
-from hookonce.receiver.config.file_mistakes import TABLE
-from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import resolve
-from hookonce.receiver.source import Limit
+from hookonce.receiver.source import TABLE, Rate
 
 VARIABLE = "HOOKONCE_ADMIN_TOKEN"
 MIN_TOKEN_LENGTH = 16
@@ -44,18 +41,20 @@ def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True)
 class Admin:
     """The keys of `[admin]`."""
 
-    admin_token: Annotated[str, Field(alias="token")] = field(default="", repr=False)
+    __pydantic_config__ = TABLE
+
+    token: str = field(default="", repr=False)
     """reference to what signs in to the dashboard; HOOKONCE_ADMIN_TOKEN wins"""
     trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
     """addresses or networks of your proxies; from these, `X-Forwarded-For` identifies the client for rate
     limiting"""
-    token_rate: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    token_rate: Rate | None = None
     """requests of each token of the API, like `600/m`; 429 beyond"""
-    token_quota: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    token_quota: Rate | None = None
     """requests of each token within a longer time, like `100000/d`"""
     hosts: tuple[str, ...] = ()
     """names under which a proxy on this machine hands the console and the API on, beside `public_url`'s"""

@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator
-from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.durations import parse_duration
+from hookonce.receiver.source import TABLE
 
 _OFF = "off"
 _SMTP = "[alerts.mail] smtp"
@@ -30,8 +29,8 @@ class Rate(NamedTuple):
 
 def parse_rate(text: object) -> Rate | None:
     """Read `20/10m`; None for `off`. Raises: ValueError saying what was expected."""
-    if text == _OFF or text is None or isinstance(text, Rate):
-        return text if isinstance(text, Rate) else None
+    if text == _OFF:
+        return None
     parts = _RATE.fullmatch(text) if isinstance(text, str) else None
     found = Rate(int(parts[1]), parse_duration(parts[2])) if parts else Rate(0, timedelta())
     if not found.number or not timedelta(minutes=1) <= found.within <= _MAX_RATE_WINDOW:
@@ -40,7 +39,7 @@ def parse_rate(text: object) -> Rate | None:
 
 
 def _span_or_off(text: object) -> timedelta | None:
-    return text if isinstance(text, timedelta) else None if text in {_OFF, None} else parse_duration(text)
+    return None if text == _OFF else parse_duration(text)
 
 
 _Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
@@ -61,17 +60,21 @@ def _texts(text: object) -> object:
     return (text,) if isinstance(text, str) else text
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True, kw_only=True)
 class Chat:
     """An incoming webhook of a channel."""
+
+    __pydantic_config__ = TABLE
 
     url: str = field(default="", repr=False)
     """reference to the webhook's URL, which is a secret"""
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True, kw_only=True)
 class PagerDuty:
     """A service of PagerDuty with an integration of its Events API v2."""
+
+    __pydantic_config__ = TABLE
 
     key: str = field(default="", repr=False)
     """reference to the integration's key"""
@@ -79,9 +82,11 @@ class PagerDuty:
     """address of the Events API"""
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True, kw_only=True)
 class Mail:
     """Mail by SMTP; `smtp://` uses STARTTLS, and goes without only where there is no password."""
+
+    __pydantic_config__ = TABLE
 
     to: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
     """addresses of the recipients"""
@@ -91,9 +96,11 @@ class Mail:
     """address that it is from; else the user of `smtp`, or the first recipient"""
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True, kw_only=True)
 class Alerts:
     """The keys of `[alerts]`."""
+
+    __pydantic_config__ = TABLE
 
     urls: tuple[str, ...] = field(default=(), repr=False)
     """destinations of alerts, which are signed webhooks: URLs, or references to them"""

@@ -2,20 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass as standard_dataclass
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
-from pydantic.dataclasses import dataclass
 
-from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.config.file_mistakes import TABLE
-from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.config.secret_references import resolve
-from hookonce.receiver.config.source_choices import parse_horizon
-from hookonce.receiver.source import Limit
+from hookonce.receiver.source import TABLE, Horizon, Limit, Rate, Required, Span
 
 COMMAND = "command"
 """The provider of an event that is a command."""
@@ -32,16 +26,22 @@ _IN_PROGRESS = re.compile(r"202|409|wait ([1-9]|[12]\d|30)s")
 def _per_second(value: object) -> Limit | None:
     """Read a limit, which may be a number for each second. Raises: ValueError saying what was expected."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return parse_limit(value)
+        return Limit.parse(value)
     if value <= 0:
         raise ValueError('expected more than none, like "600/m"')
     return Limit(max(1, round(value)), timedelta(seconds=max(1, round(value)) / value))
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
-class CommandTable:
-    """The keys of `[commands.NAME]`."""
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command that clients may ask for.
 
+    `auth` has the tokens themselves.
+    """
+
+    __pydantic_config__ = TABLE
+
+    name: Required[str]
     handler: str
     """the function that does it: `module:function`"""
     auth: dict[str, tuple[str, ...]] = field(repr=False)
@@ -65,21 +65,14 @@ class CommandTable:
     """bytes of a body; 413 beyond"""
     rate: Annotated[Limit | None, BeforeValidator(_per_second)] = None
     """requests of each client, like `600/m` (a number is by the second); 429 beyond"""
-    quota: Annotated[Limit | None, BeforeValidator(parse_limit)] = None
+    quota: Rate | None = None
     """new keys of each client, like `10000/d`; 429 beyond, but for known keys"""
-    keep_events: Annotated[timedelta | None, BeforeValidator(parse_horizon)] = None
+    keep_events: Horizon | None = None
     """how long a key is known, or `"forever"`; as in `[receiver]` by default"""
     attempts: Annotated[int, Field(ge=1, le=1000)] = 10
     """how often the handler may fail, the first included"""
-    timeout: Annotated[timedelta, BeforeValidator(parse_duration)] = timedelta(seconds=30)
+    timeout: Span = timedelta(seconds=30)
     """for one attempt, an hour at most"""
-
-
-@standard_dataclass(frozen=True, kw_only=True)
-class Command(CommandTable):
-    """A command that clients may ask for; `auth` has the tokens themselves."""
-
-    name: str
 
     @property
     def source(self) -> str:
@@ -88,7 +81,7 @@ class Command(CommandTable):
 
 
 def read_commands(
-    tables: Mapping[str, CommandTable], environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+    tables: Mapping[str, Command], environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
 ) -> dict[str, Command]:
     """Return the commands, adding to `mistakes` whatever is wrong with them."""
     found = {}
@@ -96,11 +89,11 @@ def read_commands(
         wrong = list(_mistakes(name, table))
         tokens = _tokens(table, environ, wrong, need_secrets=need_secrets)
         mistakes += [f"[commands.{name}] {each}" for each in wrong]
-        found[name] = Command(**vars(table) | {"name": name, "auth": tokens})
+        found[name] = replace(table, name=name, auth=tokens)
     return found
 
 
-def _mistakes(name: str, table: CommandTable) -> list[str]:
+def _mistakes(name: str, table: Command) -> list[str]:
     wrong = []
     if not _NAME.fullmatch(name):
         wrong.append("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
@@ -131,7 +124,7 @@ def _mistakes(name: str, table: CommandTable) -> list[str]:
 
 
 def _tokens(
-    table: CommandTable, environ: Mapping[str, str], wrong: list[str], *, need_secrets: bool
+    table: Command, environ: Mapping[str, str], wrong: list[str], *, need_secrets: bool
 ) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for client, references in table.auth.items():

@@ -1,27 +1,32 @@
 """`[forwards.NAME]`: events that go on to a broker or an endpoint, by a handler that the configuration makes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass as standard_dataclass
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from hookonce.receiver.config.addresses import Address, address_of
-from hookonce.receiver.config.file_mistakes import TABLE
 from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.config.sources import SOURCE_NAME
+from hookonce.receiver.source import TABLE, Required
 
 BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
 AS_SENDER, STANDARD = "as sender", "standard webhooks"
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
-class ForwardTable:
-    """The keys of `[forwards.NAME]`."""
+@dataclass(frozen=True, kw_only=True)
+class Forward:
+    """Events that go on to a broker or an endpoint.
 
+    `address` is None, and `secret` empty, where the reference leads nowhere in this environment.
+    """
+
+    __pydantic_config__ = TABLE
+
+    name: Required[str]
+    address: Required[Address | None]
     source: Annotated[str, Field(alias="from")]
     """source, or provider, whose events go on"""
     types: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
@@ -38,14 +43,6 @@ class ForwardTable:
     """let an endpoint have a private address, and `http://` there"""
     attempts: Annotated[int, Field(ge=1, le=1000)] = 14
     """as of any handler, the first included"""
-
-
-@standard_dataclass(frozen=True, kw_only=True)
-class Forward(ForwardTable):
-    """A forward; `address` is None, and `secret` empty, where the reference leads nowhere in this environment."""
-
-    name: str
-    address: Address | None
 
     @property
     def handler(self) -> str:
@@ -68,7 +65,7 @@ class Forward(ForwardTable):
 
 
 def read_forwards(
-    tables: Mapping[str, ForwardTable], environ: Mapping[str, str], mistakes: list[str]
+    tables: Mapping[str, Forward], environ: Mapping[str, str], mistakes: list[str]
 ) -> dict[str, Forward]:
     """Return the forwards, adding to `mistakes`; a reference that leads nowhere here is not a mistake."""
     found = {}
@@ -86,11 +83,11 @@ def read_forwards(
             except ValueError as error:
                 wrong.append(f"secret: {error}")
         mistakes += [f"[forwards.{name}] {each}" for each in wrong]
-        found[name] = Forward(**vars(table) | {"name": name, "address": address, "secret": secret})
+        found[name] = replace(table, name=name, address=address, secret=secret)
     return found
 
 
-def _mistakes(table: ForwardTable, address: Address) -> list[str]:
+def _mistakes(table: Forward, address: Address) -> list[str]:
     if address.kind != "https":
         is_signed = table.secret or table.sign == AS_SENDER
         return ["has sign or secret, which are of endpoints (https://); remove them"] if is_signed else []

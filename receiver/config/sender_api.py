@@ -14,42 +14,35 @@ from contextlib import suppress
 from datetime import timedelta
 
 from hookonce.providers.kit.provider import Provider
-from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.config.file_mistakes import with_read
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.secret_references import Reference
 from hookonce.receiver.config.servers import read_toml
-from hookonce.receiver.source import SenderApi
+from hookonce.receiver.source import Source
 
 SHORTEST = timedelta(minutes=10)
 HIDDEN = "HOOKONCE_HIDDEN_KEYS"
 """The descriptor of the file in which a supervisor keeps the keys for its sweep."""
 
 
-def read_renewed(value: object) -> object:
-    """Return the tables of `renew` with their spans read. Raises: ValueError."""
-    return [with_read(each, lasts=parse_duration) for each in value] if isinstance(value, list) else value
-
-
-def sender_api_mistakes(asked: SenderApi, provider: Provider, url: str, *, own_ids: bool) -> Iterator[str]:
-    """Yield what is wrong with questions to a sender, whose URL of ours is `url`; `own_ids`: the operator chose ids."""
-    listing, renewal = provider.listing, provider.renewal
-    if Reference.parse(asked.key) is None:
+def sender_api_mistakes(table: Source, provider: Provider) -> Iterator[str]:
+    """Yield what is wrong with the questions of a source to its sender."""
+    listing, renewal, is_listed = provider.listing, provider.renewal, table.reconcile or table.api
+    if Reference.parse(table.api_key) is None:
         yield 'needs api_key where it asks its sender; write api_key = "env:NAME" or "file:/path"'
-    if (asked.every or asked.api) and listing is None:
+    if is_listed and listing is None:
         yield f"has reconcile or api, and {provider.name} is not asked for what it sent; remove them"
-    if asked.renewed and renewal is None:
+    if table.renew and renewal is None:
         yield f"has renew, and {provider.name} has no subscriptions that are renewed; remove it"
-    if asked.every and asked.every < SHORTEST:
+    if table.reconcile and table.reconcile < SHORTEST:
         yield "reconcile is shorter than 10m; expected that or longer"
-    if listing and (asked.every or asked.api) and not re.fullmatch(listing.api, asked.api):
+    if listing and is_listed and not re.fullmatch(listing.api, table.api):
         expected = f"expected {listing.api}" if listing.api else "remove it"
         yield f"api is not an address of {provider.name}'s list; {expected}"
-    if listing and listing.redeliver and own_ids and asked.every:
+    if listing and listing.redeliver and table.id and table.reconcile:
         yield "has reconcile and id, but its sender's list has its own ids only; remove one of them"
-    if asked.renewed and not url.startswith("https://"):
+    if table.renew and not (table.url_reference or table.public_url).startswith("https://"):
         yield "has renew and no https URL for its sender; set public_url"
-    resources = [each.resource for each in asked.renewed]
+    resources = [each.resource for each in table.renew]
     if len(set(resources)) < len(resources):
         yield "renew names a resource twice"
     yield from (

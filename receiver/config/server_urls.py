@@ -5,7 +5,7 @@ is wrong is found here and said without the value.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -183,13 +183,11 @@ def schema_of(url: str) -> str:
     return named[-1] if named else USUAL_SCHEMA
 
 
-def schema_named(environ: Mapping[str, str], from_file: object, mistakes: list[str]) -> str:
-    """Return the schema that the environment names, or the file; add to `mistakes` what can't be one."""
-    name = environ.get("HOOKONCE_SCHEMA") or from_file
-    if not isinstance(name, str) or not _SCHEMA_NAME.fullmatch(name):
-        where = "HOOKONCE_SCHEMA" if environ.get("HOOKONCE_SCHEMA") else "[receiver] schema"
-        mistakes.append(
-            f"{where}: {name!r} can't be the name of a schema; expected lower-case letters, digits and _, "
+def schema_name(name: str) -> str:
+    """Return it. Raises: ValueError for what can't be the name of a schema."""
+    if not _SCHEMA_NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} can't be the name of a schema; expected lower-case letters, digits and _, "
             "not beginning with a digit or pg_, 63 at most"
         )
-    return str(name)
+    return name

@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hookonce.receiver.config import embedded_servers, server_urls
 from hookonce.receiver.config.embedded_servers import Servers
@@ -17,6 +17,16 @@ from hookonce.receiver.config.mistakes import ConfigError
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _WORD = re.compile(r"[\w.:/@%+~-]+(?:\s+[\w.:/@%+~-]+)*")
 
+VARIABLES: Final = {
+    "database_url": "DATABASE_URL",
+    "redis_url": "REDIS_URL",
+    "window_redis_url": "WINDOW_REDIS_URL",
+    "schema": "HOOKONCE_SCHEMA",
+    "desk": "HOOKONCE_DESK",
+    "public_url": "HOOKONCE_PUBLIC_URL",
+    "concurrency": "HOOKONCE_CONCURRENCY",
+}
+"""Settings of [receiver], and the variables that win over them."""
 NO_POSTGRESQL = "no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"
 
 
@@ -27,16 +37,12 @@ def ledger_url(environ: Mapping[str, str] | None = None) -> str:
     the configuration is not looked for.
     """
     environ = os.environ if environ is None else environ
-    table = read_toml(environ).get("receiver")
-    named = table.get("database_url") if isinstance(table, dict) else None
-    if named is not None and not isinstance(named, str):
-        raise ConfigError([f"{path_of(environ)}: [receiver] database_url: expected text"])
-    url = find_servers(environ, named, None).database_url
+    named, schema = _texts(environ, "database_url", "schema")
+    url = find_servers(environ, named, "").database_url
     mistakes = list(server_urls.url_mistakes(url, "")) if url else [NO_POSTGRESQL]
-    schema = _schema(environ, table, mistakes)
     if mistakes:
         raise ConfigError(mistakes)
-    return server_urls.with_schema(url, schema)
+    return server_urls.with_schema(url, _checked(environ, schema))
 
 
 def window_url(environ: Mapping[str, str] | None = None) -> str:
@@ -45,33 +51,43 @@ def window_url(environ: Mapping[str, str] | None = None) -> str:
     Raises `ConfigError` where the file can't be read, or names no text.
     """
     environ = os.environ if environ is None else environ
-    table = read_toml(environ).get("receiver")
-    named = [
-        table.get(each) if isinstance(table, dict) else None for each in ("window_redis_url", "redis_url")
-    ]
-    if not all(each is None or isinstance(each, str) for each in named):
-        raise ConfigError([f"{path_of(environ)}: [receiver] redis_url, window_redis_url: expected text"])
-    return environ.get("WINDOW_REDIS_URL") or named[0] or find_servers(environ, None, named[1]).redis_url
+    window, redis = _texts(environ, "window_redis_url", "redis_url")
+    return window or find_servers(environ, "", redis).redis_url
 
 
 def ledger_schema() -> str:
     """Return the schema that the ledger lies in, wherever PostgreSQL is. Raises `ConfigError`."""
-    mistakes: list[str] = []
-    schema = _schema(os.environ, read_toml(os.environ).get("receiver"), mistakes)
-    if mistakes:
-        raise ConfigError(mistakes)
-    return schema
+    return _checked(os.environ, *_texts(os.environ, "schema"))
 
 
-def _schema(environ: Mapping[str, str], table: object, mistakes: list[str]) -> str:
-    in_file = table.get("schema") if isinstance(table, dict) else None
-    return server_urls.schema_named(environ, in_file or server_urls.USUAL_SCHEMA, mistakes)
+def _texts(environ: Mapping[str, str], *keys: str) -> list[str]:
+    """Return what environment and file say of keys of [receiver], '' for nothing."""
+    table = read_toml(environ).get("receiver")
+    named = {**(table if isinstance(table, dict) else {}), **said_by_variables(environ)}
+    found = [named.get(key, "") for key in keys]
+    if not all(isinstance(each, str) for each in found):
+        raise ConfigError([f"{path_of(environ)}: [receiver] {', '.join(keys)}: expected text"])
+    return found
 
 
-def find_servers(environ: Mapping[str, str], database_url: str | None, redis_url: str | None) -> Servers:
-    """Return where both servers are, given what the file says; an address that nothing names is empty."""
-    database_url = environ.get("DATABASE_URL") or database_url or ""
-    redis_url = environ.get("REDIS_URL") or redis_url or ""
+def _checked(environ: Mapping[str, str], schema: str) -> str:
+    try:
+        return server_urls.schema_name(schema or server_urls.USUAL_SCHEMA)
+    except ValueError as error:
+        where = "HOOKONCE_SCHEMA" if environ.get("HOOKONCE_SCHEMA") else "[receiver] schema"
+        raise ConfigError([f"{where}: {error}"]) from None
+
+
+def said_by_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of [receiver] that the environment has: they win over the file's."""
+    said: dict[str, Any] = {key: environ[name] for key, name in VARIABLES.items() if environ.get(name)}
+    if (handlers := environ.get("HOOKONCE_HANDLERS")) is not None:
+        said["handlers"] = [module.strip() for module in handlers.split(",") if module.strip()]
+    return said
+
+
+def find_servers(environ: Mapping[str, str], database_url: str, redis_url: str) -> Servers:
+    """Return where both servers are: at the addresses that are configured, or here; else an address is empty."""
     if not database_url or not redis_url:
         found = embedded_servers.running(data_directory(environ))
         if found is not None:

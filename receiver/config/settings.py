@@ -8,41 +8,39 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass as standard_dataclass
-from dataclasses import field
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
-from pydantic.dataclasses import dataclass
+from pydantic import AfterValidator, Field
 
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.config.admin import Admin, admin_token
 from hookonce.receiver.config.alerts import Alerts, read_alerts
-from hookonce.receiver.config.commands import Command, CommandTable, read_commands
-from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
-from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.commands import Command, read_commands
+from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.encryption_keys import read_keyring
-from hookonce.receiver.config.file_mistakes import TABLE, validated
-from hookonce.receiver.config.forwards import Forward, ForwardTable, read_forwards
+from hookonce.receiver.config.file_mistakes import validated
+from hookonce.receiver.config.forwards import Forward, read_forwards
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.quarantine import quarantine_mistakes
 from hookonce.receiver.config.servers import (
     NO_POSTGRESQL,
+    VARIABLES,
     data_directory,
     find_servers,
     path_of,
     read_toml,
+    said_by_variables,
 )
-from hookonce.receiver.config.source_choices import outlasts_retries
-from hookonce.receiver.config.sources import SECRET_PREFIX, SourceReader, SourceTable
+from hookonce.receiver.config.sources import SECRET_PREFIX, Around, read_source, with_options
 from hookonce.receiver.config.tracing import Tracing, is_traced
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.encryption import OFF, Keyring
-from hookonce.receiver.source import Source
+from hookonce.receiver.source import TABLE, Resolved, Source, Span, outlasts_retries
 
 RETRY_MARGIN = timedelta(days=1)
 """How much longer than a source's sender retries its events are remembered."""
@@ -51,25 +49,31 @@ RETRY_MARGIN = timedelta(days=1)
 MAX_RELEASE_LENGTH = 100
 DESK_VARIABLE = "HOOKONCE_DESK"
 CONSOLE_VARIABLE = "HOOKONCE_CONSOLE"
-_Span = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
-class Receiver:
-    """The keys of `[receiver]`."""
+@dataclass(frozen=True)
+class Settings:
+    """The settings of this inbox.
 
-    handlers: tuple[str, ...] = ()
-    """modules with handlers"""
-    provider_places: Annotated[tuple[str, ...], Field(alias="providers")] = ()
-    """folders, files or packages with providers of your own"""
+    With the keys of `[receiver]`, they hold everything else that hookonce was told; nothing of it changes.
+    """
+
+    __pydantic_config__ = TABLE
+
     database_url: str = field(default="", repr=False)
     """PostgreSQL; DATABASE_URL wins"""
     redis_url: str = field(default="", repr=False)
     """Redis or Valkey; REDIS_URL wins"""
+    sources: Resolved[Mapping[str, Source]] = field(default_factory=dict)
+    _: KW_ONLY
     window_redis_url: str = field(default="", repr=False)
     """another Redis, or a Redis Cluster, for window, limits and sign-in counts; WINDOW_REDIS_URL wins"""
-    schema_: Annotated[str, Field(alias="schema")] = server_urls.USUAL_SCHEMA
+    schema: Annotated[str, AfterValidator(server_urls.schema_name)] = server_urls.USUAL_SCHEMA
     """schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins"""
+    handlers: tuple[str, ...] = ()
+    """modules with handlers"""
+    provider_places: Annotated[tuple[str, ...], Field(alias="providers")] = ()
+    """folders, files or packages with providers of your own"""
     desk: Annotated[str, Field(pattern="^(off|door|unix:.+|\\S*:\\d{1,5})$")] = "127.0.0.1:8001"
     """address at which `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender reaches;
     `door` is where deliveries come, `off` nowhere; HOOKONCE_DESK wins"""
@@ -77,13 +81,13 @@ class Receiver:
     """address at which senders reach you, up to `/hooks/`; for senders that sign the URL"""
     max_body: Annotated[int, Field(ge=1024, le=1 << 30)] = 25 * 1024 * 1024
     """bytes of a body, where neither the source nor its sender's module says so; 413 beyond"""
-    keep_events: Annotated[_Span, AfterValidator(outlasts_retries)] = timedelta(days=90)
+    keep_events: Annotated[Span, AfterValidator(outlasts_retries)] = timedelta(days=90)
     """how long an id is known; longer than your senders retry"""
-    keep_bodies: _Span = timedelta(days=30)
+    keep_bodies: Span = timedelta(days=30)
     """how long an event can be seen in full, and replayed"""
-    keep_rejected: _Span = timedelta(days=7)
+    keep_rejected: Span = timedelta(days=7)
     """how long rejected deliveries stay"""
-    keep_audit: _Span = timedelta(days=365)
+    keep_audit: Span = timedelta(days=365)
     """how long it stays who did what"""
     auto_prune: bool = True
     """the sweep prunes in small steps; else run `hookonce prune` daily"""
@@ -103,37 +107,16 @@ class Receiver:
     keep_locals: bool = False
     """a failed attempt keeps what variables of the handler's frames held; needs `encryption_keys`, and is shown with
     the scope `bodies` alone"""
-
-
-class _File(BaseModel):
-    model_config = TABLE
-
-    receiver: Receiver = Field(default_factory=Receiver)
-    admin: Admin = Field(default_factory=Admin)
-    alerts: Alerts = Field(default_factory=Alerts)
-    tracing: Tracing = Field(default_factory=Tracing)
-    sources: dict[str, SourceTable] = Field(default_factory=dict)
-    commands: dict[str, CommandTable] = Field(default_factory=dict)
-    forwards: dict[str, ForwardTable] = Field(default_factory=dict)
-
-
-@standard_dataclass(frozen=True)
-class Settings(Receiver, Admin):
-    """Everything hookonce was told; immutable. `database_url` and `redis_url` may hold passwords."""
-
-    database_url: str = field(repr=False)
-    redis_url: str = field(repr=False)
-    sources: Mapping[str, Source]
-    data: Path = Path(".hookonce")
-    keyring: Keyring = field(default=OFF, compare=False)
-    alerts: Alerts = field(default_factory=Alerts)
-    tracing: bool = False
-    commands: Mapping[str, Command] = field(default_factory=dict)
-    forwards: Mapping[str, Forward] = field(default_factory=dict)
-    processes: int = 1
-    release: str = ""
-    desk: str = field(default="door", kw_only=True)
-    console: str = field(default="", kw_only=True)
+    data: Resolved[Path] = Path(".hookonce")
+    keyring: Resolved[Keyring] = field(default=OFF, compare=False)
+    admin: Resolved[Admin] = field(default_factory=Admin)
+    alerts: Resolved[Alerts] = field(default_factory=Alerts)
+    tracing: Resolved[bool] = False
+    commands: Resolved[Mapping[str, Command]] = field(default_factory=dict)
+    forwards: Resolved[Mapping[str, Forward]] = field(default_factory=dict)
+    processes: Resolved[int] = 1
+    release: Resolved[str] = ""
+    console: Resolved[str] = ""
 
     @property
     def window_url(self) -> str:
@@ -159,9 +142,24 @@ class Settings(Receiver, Admin):
             *(secret for forward in self.forwards.values() for secret in forward.secrets),
             *(Address.parse(each.broker).password for each in self.sources.values() if each.broker),
             *self.alerts.secrets,
-            self.admin_token,
+            self.admin.token,
             *self.keyring.spellings,
         ]
+
+
+@dataclass(frozen=True)
+class File:
+    """The tables of hookonce.toml."""
+
+    __pydantic_config__ = TABLE
+
+    receiver: Settings = field(default_factory=Settings)
+    admin: Admin = field(default_factory=Admin)
+    alerts: Alerts = field(default_factory=Alerts)
+    tracing: Tracing = field(default_factory=Tracing)
+    sources: dict[str, Source] = field(default_factory=dict)
+    commands: dict[str, Command] = field(default_factory=dict)
+    forwards: dict[str, Forward] = field(default_factory=dict)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: bool = True) -> Settings:
@@ -174,58 +172,46 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes: list[str] = []
     file = _read_file(environ, mistakes)
     table = file.receiver
-    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
-    window_url = environ.get("WINDOW_REDIS_URL") or table.window_redis_url
-    mistakes.extend(server_urls.window_mistakes(window_url, servers.redis_url))
-    schema = server_urls.schema_named(environ, table.schema_, mistakes)
-    found = {
-        "database_url": server_urls.with_schema(servers.database_url, schema),
-        "redis_url": servers.redis_url,
-        "window_redis_url": window_url,
-        "sources": _read_sources(file, environ, mistakes, need_secrets=need_secrets),
-        "handlers": _handlers(table, environ),
-        "data": data_directory(environ),
-        "keyring": read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets),
-        "admin_token": admin_token(file.admin.admin_token, environ, mistakes, need_secrets=need_secrets),
-        "alerts": read_alerts(file.alerts, environ, mistakes),
-        "tracing": is_traced(file.tracing, environ, mistakes),
-        "concurrency": concurrency(table.concurrency, environ, mistakes),
-        "commands": read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
-        "forwards": read_forwards(file.forwards, environ, mistakes),
-        "processes": _processes(environ),
-        "public_url": public_url,
-        "console": (environ.get(CONSOLE_VARIABLE) or public_url).rstrip("/"),
-        "release": _release(environ, mistakes),
-        "desk": environ.get(DESK_VARIABLE) or table.desk,
-    }
+    mistakes.extend(server_urls.window_mistakes(table.window_redis_url, servers.redis_url))
+    settings = replace(
+        table,
+        database_url=server_urls.with_schema(servers.database_url, table.schema),
+        redis_url=servers.redis_url,
+        sources=_read_sources(file, environ, mistakes, need_secrets=need_secrets),
+        data=data_directory(environ),
+        keyring=read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets),
+        admin=replace(
+            file.admin, token=admin_token(file.admin.token, environ, mistakes, need_secrets=need_secrets)
+        ),
+        alerts=read_alerts(file.alerts, environ, mistakes),
+        tracing=is_traced(file.tracing, environ, mistakes),
+        commands=read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
+        forwards=read_forwards(file.forwards, environ, mistakes),
+        processes=_processes(environ),
+        console=(environ.get(CONSOLE_VARIABLE) or table.public_url).rstrip("/"),
+        release=_release(environ, mistakes),
+    )
     if table.keep_locals and not table.encryption_keys:
         mistakes.append(
             "[receiver] keep_locals keeps values of events: it needs encryption_keys, which seal what is kept"
         )
     if mistakes:
         raise ConfigError(mistakes)
-    return Settings(**vars(table) | vars(file.admin) | found)
+    return settings
 
 
 def _read_sources(
-    file: _File, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+    file: File, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
 ) -> dict[str, Source]:
-    table = file.receiver
-    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
-    sources: dict[str, Source] = {}
-    for name, source_table in _with_zero_file_sources(file.sources, environ).items():
-        reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
-        source = reader.read(table.provider_places, source_table.public_url or public_url)
+    receiver, sources = file.receiver, dict[str, Source]()
+    around = Around(environ, need_secrets, receiver.provider_places, receiver.public_url)
+    for name, table in file.sources.items():
+        source = read_source(name, table, around, mistakes)
         if source is not None:
             sources[name] = source
-    mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
-    for each in sources.values():
-        longest = (each.keep_events or table.keep_events) - RETRY_MARGIN
-        mistakes += quarantine_mistakes(
-            each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys)
-        )
+            mistakes += [f"source '{name}': {each}" for each in _forgotten_too_early(source, receiver)]
     return sources
 
 
@@ -240,38 +226,51 @@ def require_servers(settings: Settings) -> None:
         raise ConfigError(mistakes)
 
 
-def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> _File:
+def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> File:
+    """Return the tables, with what the environment has for them in the place of what the file has."""
+    said: dict[str, Any] = {}
     try:
         said = read_toml(environ)
     except ConfigError as error:
         mistakes += error.mistakes
-        return _File()
-    return validated(_File, said, mistakes, str(path_of(environ)))
+    receiver, sources = said.setdefault("receiver", {}), said.setdefault("sources", {})
+    if isinstance(receiver, dict):
+        receiver |= said_by_variables(environ)
+    if isinstance(sources, dict):
+        for variable in filter(_names_secret, environ):
+            table = sources.setdefault(variable.removeprefix(SECRET_PREFIX).lower(), {})
+            if isinstance(table, dict):
+                table["secrets"] = [f"env:{variable}"]
+        said["sources"] = {
+            name: with_options(name, table) if isinstance(table, dict) else table
+            for name, table in sources.items()
+        }
+    variables = {f"receiver.{key}": name for key, name in VARIABLES.items() if environ.get(name)}
+    return validated(File, said, mistakes, str(path_of(environ)), variables)
 
 
-def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:
-    """Find senders that may still retry when the ledger has forgotten: the retry would be a new event."""
-    for source in sources:
-        horizon = source.provider.retry_horizon
-        if horizon is not None and (source.keep_events or kept) < horizon + RETRY_MARGIN:
-            days = math.ceil((horizon + RETRY_MARGIN) / timedelta(days=1))
-            where = "its keep_events" if source.keep_events else "[receiver] keep_events, or its own,"
-            yield (
-                f"source '{source.name}': its sender retries for {horizon.days} d; "
-                f'set {where} to "{days}d" or more'
-            )
+def _names_secret(variable: str) -> bool:
+    return variable.startswith(SECRET_PREFIX) and variable != SECRET_PREFIX
 
 
-def _with_zero_file_sources(
-    tables: Mapping[str, SourceTable], environ: Mapping[str, str]
-) -> dict[str, SourceTable]:
-    merged = dict(tables)
-    for variable in environ:
-        name = variable.removeprefix(SECRET_PREFIX).lower()
-        if variable.startswith(SECRET_PREFIX) and name:
-            table = merged.get(name, SourceTable())
-            merged[name] = table.model_copy(update={"secrets": (f"env:{variable}",)})
-    return merged
+def _forgotten_too_early(source: Source, receiver: Settings) -> Iterator[str]:
+    """Yield that the ledger forgets what a sender may still retry, or a quarantine holds: it would be a new event."""
+    kept, horizon = source.keep_events or receiver.keep_events, source.provider.retry_horizon
+    if horizon is not None and kept < horizon + RETRY_MARGIN:
+        days = math.ceil((horizon + RETRY_MARGIN) / timedelta(days=1))
+        where = "its keep_events" if source.keep_events else "[receiver] keep_events, or its own,"
+        yield f'its sender retries for {horizon.days} d; set {where} to "{days}d" or more'
+    if source.quarantine and not receiver.encryption_keys:
+        yield (
+            "quarantine keeps whole deliveries and needs encryption_keys in [receiver]; "
+            "`hookonce keys generate` makes one"
+        )
+    if source.quarantine and source.quarantine.time > kept - RETRY_MARGIN:
+        longest = format_duration(kept - RETRY_MARGIN)
+        yield (
+            f"what is in quarantine for {format_duration(source.quarantine.time)} may have been handled and "
+            f"forgotten; expected {longest} at most, a day less than keep_events in [receiver]"
+        )
 
 
 def _processes(environ: Mapping[str, str]) -> int:
@@ -288,10 +287,3 @@ def _release(environ: Mapping[str, str], mistakes: list[str]) -> str:
             f"{MAX_RELEASE_LENGTH} at most, as of a version or a revision"
         )
     return name
-
-
-def _handlers(table: Receiver, environ: Mapping[str, str]) -> tuple[str, ...]:
-    named = environ.get("HOOKONCE_HANDLERS")
-    if named is None:
-        return table.handlers
-    return tuple(module.strip() for module in named.split(",") if module.strip())

@@ -1,19 +1,20 @@
 """`[tracing]`: whether deliveries and runs are traced. Where spans go is said by OpenTelemetry's own variables."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 
-from pydantic.dataclasses import dataclass
-
-from hookonce.receiver.config.file_mistakes import TABLE
+from hookonce.receiver.source import TABLE
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-@dataclass(frozen=True, kw_only=True, config=TABLE)
+@dataclass(frozen=True)
 class Tracing:
     """The keys of `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
+
+    __pydantic_config__ = TABLE
 
     enabled: bool | None = None
     """trace or not, whatever OTEL_EXPORTER_OTLP_ENDPOINT says"""

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hookonce.receiver.config.durations import parse_time
 from hookonce.receiver.desk.filters import FIELDS, Filter
 from hookonce.receiver.desk.searches import Needle, needles
+from hookonce.receiver.durations import parse_time
 from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)

@@ -45,10 +45,10 @@ class _Id(IntegerConverter):
 
 def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     """Serve /admin if there is an admin token; without one, it does not exist."""
-    if not settings.admin_token:
+    if not settings.admin.token:
         return
     attempts = SignInThrottle(shared=shared_attempts(settings.window_url, intake.breaker))
-    app.extensions[EXTENSION] = DashboardContext(settings, intake, Sessions(settings.admin_token), attempts)
+    app.extensions[EXTENSION] = DashboardContext(settings, intake, Sessions(settings.admin.token), attempts)
     app.jinja_env.filters.update(FILTERS)
     app.jinja_env.globals.update(
         edition=_edition(),

@@ -74,7 +74,7 @@ def leave() -> Response:
 
 def _client() -> str:
     forwarded = request.headers.get("X-Forwarded-For", "")
-    return client_address(request.remote_addr or "", forwarded, context().settings.trusted_proxies)
+    return client_address(request.remote_addr or "", forwarded, context().settings.admin.trusted_proxies)
 
 
 def _begin(token: Token | None = None) -> Response:

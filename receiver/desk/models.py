@@ -16,7 +16,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.durations import parse_duration
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
 
 __all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel"]

@@ -8,13 +8,13 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.providers.kit import registry
-from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.events import EventPath, found_event, get_event
 from hookonce.receiver.desk.models import Name, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.intake.test_events import MAX_EDITED
 from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
@@ -300,7 +300,7 @@ def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
             secrets=_slots(source, used),
             secret_notes=list(source.secret_notes),
             has_handed_out_secret=source.name in kept,
-            repeats=source.repeats,
+            repeats=source.repeats or "run",
             conflicts=source.conflicts,
             is_paused=source.name in paused,
             last_delivery_at=last_seen.get(source.name),
@@ -331,7 +331,7 @@ def words_for_never_came(source: Source, state: ListingState | None, number: int
     """Return in a sentence what is known of events of a source that never came."""
     if source.provider.listing is None:
         return "can't be known for this sender, which is not asked"
-    if source.sender_api is None or source.sender_api.every is None:
+    if source.reconcile is None:
         return "not known: its sender is not asked; set api_key and reconcile"
     problem = f"; {state.problem}" if state and state.problem else ""
     if state is None or state.asked_at is None or state.checked_until is None:

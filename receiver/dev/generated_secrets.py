@@ -60,7 +60,7 @@ def made_up(provider: Provider, kept: str | None = None) -> str | None:
 def admin_token(settings: Settings) -> str:
     """Return the token of the dashboard: the configured one, that of last time, or a new one."""
     kept = _read(settings.data).get("admin_token")
-    return settings.admin_token or (kept if isinstance(kept, str) and kept else secrets.token_hex(24))
+    return settings.admin.token or (kept if isinstance(kept, str) and kept else secrets.token_hex(24))
 
 
 def save(data: Path, port: int, made: Mapping[str, str], token: str) -> None:

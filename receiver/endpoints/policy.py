@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.durations import parse_duration
 from hookonce.receiver.idempotency.records import KEY_FORM, MAX_KEY, Result, State
 from hookonce.receiver.web import problem_details
 

@@ -333,7 +333,7 @@ class Intake:
         """Return the row of each event of a delivery."""
         if not events:
             return []
-        if source.chosen.places and any(is_own(event, source.chosen) for event in events):
+        if source.id and any(is_own(event, source.chosen) for event in events):
             seldom.warning(
                 "an event has its sender's id: it lacks a place of id", extra={"source": source.name}
             )

@@ -33,8 +33,8 @@ from datetime import timedelta
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from hookonce.receiver.config.durations import format_duration, parse_duration
 from hookonce.receiver.config.servers import window_url
+from hookonce.receiver.durations import format_duration, parse_duration
 from hookonce.receiver.redis.answers import MAX_COUNT, items, plain
 from hookonce.receiver.redis.client import Client, RedisUnavailable, Script, asking, connect
 

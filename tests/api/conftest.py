@@ -47,7 +47,7 @@ class Inbox:
 
 def inbox_on(database_url, redis_url):
     sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
-    settings = Settings(database_url, redis_url, sources)
+    settings = Settings(database_url, redis_url, sources, desk="door")
     connection = connections.connect(database_url)
     app = create_app(settings)
     inbox = Inbox(app, connection, settings)

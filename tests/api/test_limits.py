@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.app import create_app
+from hookonce.receiver.config.admin import Admin
 from hookonce.receiver.source import Limit
 
 
@@ -14,8 +15,7 @@ def limited(inbox):
     app = create_app(
         replace(
             inbox.settings,
-            token_rate=Limit(3, timedelta(hours=1)),
-            token_quota=Limit(100, timedelta(days=1)),
+            admin=Admin(token_rate=Limit(3, timedelta(hours=1)), token_quota=Limit(100, timedelta(days=1))),
         )
     )
     inbox.app, before = app, inbox.app

@@ -2,10 +2,12 @@ from base64 import b64encode
 
 import pytest
 
+from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.secret_references import Reference, resolve
-from hookonce.receiver.config.sources import SourceReader, SourceTable
+from hookonce.receiver.config.sources import Around, read_source
+from hookonce.receiver.source import Source
 
 UNREADABLE = b"\xff\xfe"
 
@@ -49,8 +51,8 @@ def test_unreadable_file_is_told_apart_from_an_absent_one_by_each_setting(tmp_pa
     with pytest.raises(ValueError, match=r"broken can't be read: UnicodeDecodeError"):
         resolve(reference, {})
     read_keyring([reference], {}, mistakes, need_all=True)
-    table = SourceTable(provider="stripe", secrets=(reference,))
-    SourceReader("billing", table, {}, mistakes, need_secrets=True).read((), "")
+    table = Source("", load("stripe"), (), sender="stripe", references=(reference,))
+    read_source("billing", table, Around({}, need_secrets=True), mistakes)
     alerts = read_alerts(Alerts(urls=("https://a.example",), secret=reference), {}, mistakes)
 
     assert [mistake.partition(f"{tmp_path}/broken")[2] for mistake in mistakes] == [
@@ -69,13 +71,8 @@ def test_whsec_key_that_is_cut_off_is_refused_by_the_name_of_its_setting(provide
     secret = "whsec_" + b64encode(bytes(range(size))).decode()
     mistakes = []
 
-    SourceReader(
-        "billing",
-        SourceTable(provider=provider, secrets=("env:BILLING_SECRET",)),
-        {"BILLING_SECRET": secret},
-        mistakes,
-        need_secrets=True,
-    ).read((), "")
+    table = Source("", load(provider), (), sender=provider, references=("env:BILLING_SECRET",))
+    read_source("billing", table, Around({"BILLING_SECRET": secret}, need_secrets=True), mistakes)
 
     assert bool(mistakes) is is_refused
     assert all("env:BILLING_SECRET" in each and f"{size} bytes" in each for each in mistakes)

@@ -17,7 +17,7 @@ def load(tmp_path, toml, **environ):
 def test_key_is_not_in_the_settings(tmp_path):
     settings = load(tmp_path, GITHUB + 'api_key = "env:K"\nreconcile = "1h"', K="github_pat_1")
 
-    assert settings.sources["github"].sender_api.key == "env:K"
+    assert settings.sources["github"].api_key == "env:K"
     assert "github_pat_1" not in repr(settings)
     assert "github_pat_1" not in settings.secrets()
 
@@ -33,7 +33,7 @@ def test_key_is_not_in_the_settings(tmp_path):
 def test_hooks_of_github_are_known_by_their_address(tmp_path, api):
     toml = f'[sources.github]\nsecrets = ["env:S"]\napi_key = "env:K"\nreconcile = "1h"\napi = "{api}"'
 
-    assert load(tmp_path, toml).sources["github"].sender_api.api == api
+    assert load(tmp_path, toml).sources["github"].api == api
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def test_nothing_chosen_changes_nothing(tmp_path):
         ('keep_events = "3d"', 'set its keep_events to "4d" or more'),
         ('keep_events = "always"', "expected a number with its unit"),
         ("keep_body = false\nquarantine = true", "what is in quarantine is whole"),
-        ('quarantine = { time = "31d" }', "quarantine: time: expected 30 d at most"),
-        ("quarantine = { size = 500 }", "quarantine: size: expected a number with its unit"),
+        ('quarantine = { time = "31d" }', "quarantine] time: expected 30 d at most"),
+        ("quarantine = { size = 500 }", "quarantine] size: expected a number with its unit"),
         ("quarantine = { count = 0 }", "[sources.a.quarantine] count: expected greater than or equal to 1"),
     ],
 )
@@ -110,7 +110,7 @@ def test_command_has_a_horizon_and_limits_of_its_own(tmp_path):
 def test_token_limits_are_read(tmp_path):
     settings = load(tmp_path, "", top='[admin]\ntoken_rate = "2/m"\ntoken_quota = "9/d"')
 
-    assert (settings.token_rate, settings.token_quota) == (
+    assert (settings.admin.token_rate, settings.admin.token_quota) == (
         Limit(2, timedelta(minutes=1)),
         Limit(9, timedelta(days=1)),
     )

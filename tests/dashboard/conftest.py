@@ -10,6 +10,7 @@ from flask import Flask
 from jinja2 import BytecodeCache
 
 from hookonce.receiver.app import create_app
+from hookonce.receiver.config.admin import Admin
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
@@ -150,6 +151,6 @@ def browser(inbox):
 @pytest.fixture
 def closed(settings):
     """A client of an application without a token."""
-    app = create_app(replace(settings, admin_token=""))
+    app = create_app(replace(settings, admin=Admin()))
     yield app.test_client()
     app.extensions["hookonce"].close()

@@ -159,7 +159,7 @@ def listener():
 
 
 def allow(inbox, *addresses):
-    object.__setattr__(inbox.settings, "send_to", addresses)
+    object.__setattr__(inbox.settings.admin, "send_to", addresses)
 
 
 def test_event_is_sent_again_signed_anew(inbox, browser, listener):

@@ -7,6 +7,7 @@ import pytest
 from itsdangerous import TimestampSigner
 
 from hookonce.receiver.app import create_app
+from hookonce.receiver.config.admin import Admin
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.dashboard.sessions import SESSION_TTL, Session, Sessions
@@ -97,7 +98,7 @@ def test_guessing_is_slowed_down_even_for_the_right_token(inbox):
 @pytest.fixture
 def strong(settings):
     """The application with a token that can't be guessed."""
-    app = create_app(replace(settings, admin_token=STRONG))
+    app = create_app(replace(settings, admin=Admin(token=STRONG)))
     yield app
     app.extensions["hookonce"].close()
 
@@ -145,7 +146,9 @@ def test_guessing_is_slowed_down_without_redis_and_the_door_is_open(settings, ur
 
 
 def test_guesses_through_a_trusted_proxy_slow_down_their_client_only(settings):
-    app = create_app(replace(settings, trusted_proxies=(ip_network("127.0.0.1"),)))
+    app = create_app(
+        replace(settings, admin=replace(settings.admin, trusted_proxies=(ip_network("127.0.0.1"),)))
+    )
 
     guesser = guess(app, MAX_ATTEMPTS + 1, HTTP_X_FORWARDED_FOR="203.0.113.9, 192.0.2.1")
     hiding = guess(app, 1, HTTP_X_FORWARDED_FOR="198.51.100.7, 192.0.2.1")
@@ -376,4 +379,4 @@ def test_misspelt_setting_of_the_dashboard_is_told(tmp_path):
 def test_optional_token_may_be_absent(tmp_path):
     (tmp_path / "hookonce.toml").write_text('[admin]\ntoken = "env:ABSENT?"\n')
 
-    assert load_settings({"HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml")}).admin_token == ""
+    assert load_settings({"HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml")}).admin.token == ""

@@ -55,7 +55,8 @@ def test_probe_asks_for_a_page_that_exists(probe):
     asked = CONTAINERS["hookonce-serve"][probe]["httpGet"]
     ports = {port["name"]: port["containerPort"] for port in CONTAINERS["hookonce-serve"]["ports"]}
 
-    client = create_app(Settings("postgresql://localhost:1/nowhere", "redis://localhost:1", {})).test_client()
+    settings = Settings("postgresql://localhost:1/nowhere", "redis://localhost:1", {}, desk="door")
+    client = create_app(settings).test_client()
 
     assert client.get(asked["path"]).status_code in {200, 503}
     assert str(ports[asked["port"]]) == variables("hookonce-serve")["PORT"]

@@ -223,7 +223,7 @@ class Here(Inbox):
 @contextmanager
 def at_the_desk(database_url, redis_url):
     sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
-    settings = Settings(database_url, redis_url, sources)
+    settings = Settings(database_url, redis_url, sources, desk="door")
     with closing(Intake(settings)) as intake, connections.connect(database_url) as connection:
         yield Here(None, connection, settings, intake=intake)
 

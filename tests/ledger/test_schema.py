@@ -14,6 +14,7 @@ from sqlalchemy import text
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
+from hookonce.receiver.config.admin import Admin
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of, with_schema
 from hookonce.receiver.config.settings import Settings, load_settings
@@ -105,7 +106,7 @@ def test_everything_works_without_a_search_path(empty_database, redis_url):
         name = sql.Identifier(connection.info.dbname)
         connection.execute(sql.SQL("ALTER DATABASE {} SET search_path = ''").format(name))
     migrate.upgrade(empty_database)
-    receiver = Receiver(empty_database, redis_url, admin_token="a-token-of-32-characters-or-more!")
+    receiver = Receiver(empty_database, redis_url, admin=Admin(token="a-token-of-32-characters-or-more!"))
     receiver.add("stripe", load("stripe"), SECRET)
 
     assert deliver(receiver, "evt_1").json["status"] == "accepted"

@@ -30,7 +30,7 @@ def connection(database_url):
 
 @contextmanager
 def application(database_url, redis_url):
-    app = create_app(Settings(database_url, redis_url, {}))
+    app = create_app(Settings(database_url, redis_url, {}, desk="door"))
     try:
         yield app
     finally:

@@ -17,7 +17,7 @@ class Receiver:
         self.sources = {}
         self.now = datetime.now(UTC)
         self.database_url = database_url
-        self.settings = Settings(database_url, redis_url, self.sources, **changes)
+        self.settings = Settings(database_url, redis_url, self.sources, **{"desk": "door", **changes})
         self.app = create_app(self.settings, lambda: self.now)
         self._client = self.app.test_client(use_cookies=False)
 

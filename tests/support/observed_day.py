@@ -83,7 +83,7 @@ def live(database_url, redis_url, monkeypatch):
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for module in (traced_intake, traces, traced_operations):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
-    settings = Settings(database_url, redis_url, {}, tracing=True, alerts=LOUD)
+    settings = Settings(database_url, redis_url, {}, desk="door", tracing=True, alerts=LOUD)
     with _lines() as lines, connections.connect(database_url) as ledger:
         receive(settings, ledger)
         work(settings, ledger)

@@ -12,10 +12,10 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import Span
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.desk.access.history import list_alerts, send_test_alert
 from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.rows import Run
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.ledger.states import EventStatus
 
 POLLED = timedelta(seconds=4)

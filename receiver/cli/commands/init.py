@@ -16,8 +16,9 @@ from hookonce.receiver.cli.output.new_files import write_new
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
+from hookonce.receiver.config.sources import SOURCE_NAME, Around, read_source
 from hookonce.receiver.samples.evidence import LABELS, evidence
+from hookonce.receiver.source import Source
 
 _TOML, _HANDLERS = Path("hookonce.toml"), Path("handlers.py")
 
@@ -66,8 +67,8 @@ def _source(name: str) -> NewSource:
     except ValueError as error:
         raise ConfigError([f"{name} needs more than a secret: {error}; write its table by hand"]) from None
     source = NewSource(name, provider)
-    table = SourceTable(provider=provider.name, secrets=(f"env:{source.variable}?",))
-    SourceReader(name, table, {}, mistakes, need_secrets=False).read((), project.PUBLIC_URL)
+    table = Source(name, provider, (), sender=provider.name, references=(f"env:{source.variable}?",))
+    read_source(name, table, Around({}, need_secrets=False, public_url=project.PUBLIC_URL), mistakes)
     if mistakes:
         raise ConfigError(mistakes)
     return source

@@ -47,7 +47,7 @@ def introduce(running: Stack, worker: Sequence[str]) -> None:
         click.echo(
             f"\ntunnel        {TUNNEL.format(url=running.url)}\n{_INDENT}gives the senders an address: https://…/hooks/NAME"
         )
-    link = Sessions(running.settings.admin_token).link()
+    link = Sessions(running.settings.admin.token).link()
     click.echo(f"\ndashboard     {running.url}/admin/sign-in#link={link}")
     click.echo(f"{_INDENT}(once; later, with the admin_token in {running.settings.data / STATE})")
     handlers = " ".join(worker) or ", ".join(running.settings.handlers)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.addresses import Address
-from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.forwards import Forward
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.outbound import brokers as kinds
 from hookonce.receiver.outbound.brokers.port import Found, NotConfirmed
 

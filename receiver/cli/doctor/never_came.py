@@ -18,7 +18,7 @@ from hookonce.receiver.ledger.maintenance import sender_api
 
 def never_came(settings: Settings) -> Iterator[Finding]:
     """Report on each source whose sender is asked; nothing while the database is away, which another check tells."""
-    asked = {name: source for name, source in settings.sources.items() if source.sender_api}
+    asked = {name: source for name, source in settings.sources.items() if source.asks}
     if not asked:
         return
     now = datetime.now(UTC)
@@ -28,7 +28,7 @@ def never_came(settings: Settings) -> Iterator[Finding]:
     ):
         listings, missing = sender_api.listings(connection), sender_api.missing_counts(connection)
         for name, source in asked.items():
-            if source.sender_api and source.sender_api.every:
+            if source.reconcile:
                 state, number = listings.get(name), missing.get(name, (0, now))[0]
                 is_well = state and state.asked_at and not number and not state.failed_since
                 said = words_for_never_came(source, state, number, now)

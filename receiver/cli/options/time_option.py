@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from hookonce.receiver.config.durations import parse_duration, parse_time
+from hookonce.receiver.durations import parse_duration, parse_time
 
 
 class Since(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument

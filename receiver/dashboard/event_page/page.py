@@ -74,7 +74,7 @@ def event(number: int) -> str:
         **_delivered(found),
         sent=request.args.get("sent", type=int),
         took=request.args.get("took", 0, int),
-        send_to=context().settings.send_to,
+        send_to=context().settings.admin.send_to,
         said=NOTICES.get(request.args.get("said", "")),
     )
 

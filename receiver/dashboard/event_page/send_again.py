@@ -18,7 +18,7 @@ def send_again(number: int) -> Response:
     """Send it, note who did, and say what came back."""
     settings = context().settings
     url = request.form.get("url", "").strip()[:_MAX_URL_LENGTH]
-    if not allowed(url, settings.send_to):
+    if not allowed(url, settings.admin.send_to):
         abort(
             400,
             "Events may be sent to the addresses in [admin] send_to of hookonce.toml, and what is below them.",

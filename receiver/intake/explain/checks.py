@@ -18,7 +18,7 @@ from hookonce.providers.kit.crypto.public_keys import Algorithm, new_key
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.signing.timestamps import TOLERANCE
-from hookonce.receiver.config.durations import format_duration
+from hookonce.receiver.durations import format_duration
 from hookonce.receiver.intake.explain.header_shapes import form, time_in, words
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.rows import Ours, ResponseModel

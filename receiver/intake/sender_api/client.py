@@ -14,7 +14,7 @@ from hookonce.providers.kit.calls import Answer, CallFailed, Listing, Renewal, R
 from hookonce.receiver.config.secret_references import resolve
 from hookonce.receiver.ledger.maintenance import sender_api as ledger
 from hookonce.receiver.outbound.api_calls import Call, call
-from hookonce.receiver.source import SenderApi, Source
+from hookonce.receiver.source import Source
 
 SHARE: Final = 10
 """One call of ours to this many that the sender allows."""
@@ -36,9 +36,8 @@ class Means(NamedTuple):
 class Client:
     """The API of one source's sender; `connection` counts the calls, for all processes."""
 
-    def __init__(self, source: Source, asked: SenderApi, means: Means) -> None:
+    def __init__(self, source: Source, means: Means) -> None:
         self.source = source
-        self.asked = asked
         self.means = means
         self._token: tuple[str, datetime] | None = None
         self._free_at = means.now()
@@ -51,7 +50,7 @@ class Client:
     def key(self) -> str:
         """Return the key. Raises `CallFailed` where it is not in this process."""
         try:
-            found = resolve(self.asked.key, self.means.environ)
+            found = resolve(self.source.api_key, self.means.environ)
         except ValueError as error:
             raise CallFailed(f"api_key: {error}") from None
         if not found:
@@ -89,7 +88,7 @@ class Client:
             self.means.sleep(max(0.0, (self._free_at - self.now).total_seconds()))
             self._free_at = self.now + timedelta(minutes=1) * SHARE * cost / way.per_minute
         most = way.per_hour // SHARE if isinstance(way, Listing) else _PER_HOUR_OF_RENEWALS
-        if not ledger.spend(connection, self.asked.key, self.now, most):
+        if not ledger.spend(connection, self.source.api_key, self.now, most):
             rest = _HOUR - (self.now - self.now.replace(minute=0, second=0, microsecond=0))
             raise CallFailed(
                 "a tenth of what its sender allows in an hour is used; goes on after it", after=rest
@@ -99,4 +98,4 @@ class Client:
 
 def account_of(client: Client) -> str:
     """Return what tells one account of a sender from another, as far as a key and an address do."""
-    return json.dumps([client.source.provider.name, client.asked.api or client.key()])
+    return json.dumps([client.source.provider.name, client.source.api or client.key()])

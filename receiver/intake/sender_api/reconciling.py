@@ -129,7 +129,7 @@ class Reconciler:
         listing, seen, oldest = self._listing, {cursor}, begun + DAY
         for _ in range(MAX_PAGES):
             token = self._client.token(connection, listing)
-            request = listing.missed(Account(self._client.asked.api, token), cursor, low)
+            request = listing.missed(Account(self._client.source.api, token), cursor, low)
             page = listing.read(self._client.send(connection, listing, request))
             last = min((each.at for each in page.listed), default=low)
             yield page
@@ -236,7 +236,7 @@ class Reconciler:
             if not ledger.try_again(connection, each, now, TRIES, DAY):
                 continue
             token = self._client.token(connection, self._listing)
-            request = redeliver(Account(self._client.asked.api, token), each.reference)
+            request = redeliver(Account(self._client.source.api, token), each.reference)
             answer = self._client.send(connection, self._listing, request, self._listing.write_cost)
             calls += 1
             ledger.renew_lease(connection, name, self._lease)

@@ -34,10 +34,8 @@ class Rounds:
         self._means = means or Means()
         self._lease = lease
         self._intake: Intake | None = None
-        sources = [each for each in settings.sources.values() if each.sender_api]
-        self._clients = {
-            each.name: Client(each, each.sender_api, self._means) for each in sources if each.sender_api
-        }
+        asking = [each for each in settings.sources.values() if each.asks]
+        self._clients = {each.name: Client(each, self._means) for each in asking}
 
     def forever(self, stopping: threading.Event) -> None:
         """Take turns until stopped, beside a sweep: in a thread of its own, since senders may be slow."""
@@ -60,10 +58,10 @@ class Rounds:
             state = ledger.listings(connection).get(name)
             is_due = state is None or state.due_at <= self._means.now()
             is_failing = state is not None and state.failed_since is not None
-            if client.asked.every and (is_due or (name in open_ and not is_failing)):
+            if client.source.reconcile and (is_due or (name in open_ and not is_failing)):
                 self.reconcile(connection, name)
             if renewal := client.source.provider.renewal:
-                for each in client.asked.renewed:
+                for each in client.source.renew:
                     if told := renew(connection, client, renewal, each):
                         log.warning("source '%s': %s", name, told)
 
@@ -94,7 +92,7 @@ class Rounds:
             if eager or state.due_at <= client.now:
                 reconciler.run(connection, state, since)
                 state = ledger.listings(connection)[name]
-                due_at = client.now + (client.asked.every or timedelta(hours=1))
+                due_at = client.now + (client.source.reconcile or timedelta(hours=1))
                 ledger.update_listing(connection, name, due_at=due_at)
                 if state.problem:
                     log.warning("source '%s': %s", name, state.problem)
@@ -132,7 +130,7 @@ class Rounds:
         for each in self._clients.values():
             with suppress(CallFailed):
                 each.key()
-                asks = each.asked.every and each.source.provider.listing and each is not client
+                asks = each.source.reconcile and each.source.provider.listing and each is not client
                 if not asks or account_of(each) != mine:
                     continue
                 twins = f"sources '{client.source.name}' and '{each.source.name}'"

@@ -230,12 +230,7 @@ def spend(connection: psycopg.Connection, key: str, now: datetime, most: int) ->
 
 def subscriptions(connection: psycopg.Connection, sources: Iterable[Source]) -> list[SubscriptionState]:
     """Return the subscriptions that are renewed of these sources; what they ask for no more is left to run out."""
-    wanted = {
-        (source.name, each.resource)
-        for source in sources
-        if source.sender_api
-        for each in source.sender_api.renewed
-    }
+    wanted = {(source.name, each.resource) for source in sources for each in source.renew}
     query = f"SELECT {_SUBSCRIPTION} FROM hookonce.subscriptions ORDER BY source, resource"  # noqa: S608
     rows = all_as(SubscriptionState, connection, query)
     return [row for row in rows if (row.source, row.resource) in wanted]

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
+from hookonce.receiver.source import Limit
 
 _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
@@ -38,7 +38,7 @@ class Rate:
     def parse(cls, text: str) -> "Rate":
         """Read `100/m`: a number, and a second, a minute, an hour or a day. Raises ValueError for anything else."""
         try:
-            limit = parse_limit(text)
+            limit = Limit.parse(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not a rate; {error}") from None
         return cls(limit.count, limit.period)

@@ -34,7 +34,7 @@ def page():
 
 
 def openapi():
-    application = create_app(Settings("postgresql:///nowhere", "redis://localhost", {}))
+    application = create_app(Settings("postgresql:///nowhere", "redis://localhost", {}, desk="door"))
     return application.test_client().get("/api/v1/openapi.json").get_json()
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from hookonce.providers.kit.registry import names
@@ -18,10 +19,13 @@ from hookonce.receiver.config import settings
 from hookonce.receiver.config.admin import Network
 from hookonce.receiver.config.alerts import Rate
 from hookonce.receiver.config.file_mistakes import model_in, settings_of
+from hookonce.receiver.source import seconds, steps
 from tests.support.reference.layout import code, head, table
 
 SELF_EVIDENT = re.compile(r"(What may stand in `\[\w+\]`\.)?")
-FILE = settings._File  # noqa: SLF001  # the model of the whole file is nobody else's
+FILE = settings.File
+WRITTEN = {seconds: "number, more than 0, to 2,592,000", steps: "text"}
+"""The types of settings whose reader takes something else than what it makes of it."""
 UNITS = (("w", 7 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 INTRODUCTION = """\
 The file is `hookonce.toml` in the current directory, or what `HOOKONCE_CONFIG` names. Every mistake in it is told at
@@ -92,8 +96,14 @@ def _keys(model):
         for each, text in pairwise(body)
         if isinstance(each, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
-    for name, field in model.__pydantic_fields__.items():
-        yield field.alias or name, field, said.get(name, "")
+    names = {_alias(hint) or name: name for name, hint in get_type_hints(model, include_extras=True).items()}
+    for key, field in settings_of(model).items():
+        yield key, field, said.get(names[key], "")
+
+
+def _alias(hint):
+    given = [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, FieldInfo)]
+    return given[0].alias if given else None
 
 
 def _models(model):
@@ -118,7 +128,7 @@ def _sections(model, prefix):
 
 def _said(model):
     """What the model's docstring says besides where it stands."""
-    said = " ".join(inspect.cleandoc(model.__doc__ or "").split())
+    said = " ".join(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].split())
     return "" if SELF_EVIDENT.fullmatch(said) else f"\n{said}\n"
 
 
@@ -128,14 +138,15 @@ def _is_map(field):
 
 def _row(key, field, said, table_name):
     if model_in(field.annotation):
-        if field.default is None:
-            return code(key), "table", "", f"{said}: see `[{table_name}.{key}]`"
-        return code(key), "`true`, `false` or a table", "`false`", f"see `[{table_name}.{key}]`"
+        kind = "list of tables" if get_origin(field.annotation) is tuple else "table"
+        return code(key), kind, "", f"{said}: see `[{table_name}.{key}]`"
     return code(key), _type(field.annotation, field.metadata), code(_default(field)), said
 
 
 def _type(annotation, metadata=()):
     bounds = _bounds(metadata)
+    if readers := [WRITTEN[each.func] for each in metadata if getattr(each, "func", None) in WRITTEN]:
+        return readers[0]
     if get_origin(annotation) is Annotated:
         return _type(*_unwrapped(annotation))
     if get_origin(annotation) is Literal:
@@ -145,9 +156,8 @@ def _type(annotation, metadata=()):
     if get_origin(annotation) is tuple:
         inner = str if get_args(annotation)[0] is Network else get_args(annotation)[0]
         return f"list of {_type(inner)}" + ("" if get_origin(inner) is Literal else "s")
-    if get_origin(annotation) is dict:
-        return "table"
     plain = {
+        dict: "table",
         str: "text",
         int: "whole number",
         float: "number",
@@ -155,7 +165,8 @@ def _type(annotation, metadata=()):
         timedelta: "time",
         Rate: 'rate, like `"20/10m"`',
     }
-    return plain.get(annotation, getattr(annotation, "__name__", str(annotation)).lower()) + bounds
+    named = getattr(annotation, "__name__", str(annotation)).lower()
+    return plain.get(get_origin(annotation) or annotation, named) + bounds
 
 
 def _unwrapped(annotation):
@@ -176,6 +187,8 @@ def _bounds(metadata):
 
 def _default(field):
     value = field.get_default(call_default_factory=True)
+    if any(getattr(each, "func", None) is seconds for each in field.metadata):
+        return f"{value.total_seconds():g}"
     return "" if value is PydanticUndefined or value is None or value == "" else _written(value)
 
 

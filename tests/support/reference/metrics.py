@@ -28,7 +28,7 @@ def families(database_url, redis_url):
 
     metrics.generate_latest = watched
     try:
-        application = create_app(Settings(database_url, redis_url, {}))
+        application = create_app(Settings(database_url, redis_url, {}, desk="door"))
         assert application.test_client().get("/metrics").status_code == 200
     finally:
         metrics.generate_latest = write

@@ -250,7 +250,11 @@ def _warm(kind):
         registry.load(name, [str(SENDERS)])  # installed entry points are read and remembered
     datetime.strptime("2026", "%Y")  # noqa: DTZ007  imports a module
     if kind == "receivers":
-        client = import_module("hookonce.receiver.app").create_app(Settings("", "redis://", {})).test_client()
+        client = (
+            import_module("hookonce.receiver.app")
+            .create_app(Settings("", "redis://", {}, desk="door"))
+            .test_client()
+        )
         client.get("/livez")
         import_module("tests.support.stories.gunicorn_child").application()
     else:

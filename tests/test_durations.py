@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hookonce.receiver.config.durations import parse_time
+from hookonce.receiver.durations import parse_time
 
 NOW = datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))
 
