@@ -19,6 +19,7 @@
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent
 - `children`: what a supervisor of workers forks off itself; those of `hookonce dev` load handlers anew
+- `sender_keys`: keys of senders' APIs, which only the sweep has
 - `cli`: `hookonce worker` and `hookonce sweep`
 - `demo_handlers`: the handlers of `hookonce demo`
 """

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from hookonce.jobs import stopping
+from hookonce.jobs import sender_keys, stopping
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
@@ -36,7 +36,7 @@ from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.slots.pool import RESTART, Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.worker import work
-from hookonce.receiver.config import dotenv_file, sender_api
+from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
@@ -86,9 +86,9 @@ def begin(act: Callable[[Settings], object], *, calls_senders: bool = False) -> 
     try:
         dotenv_file.load()
         if calls_senders:
-            sender_api.restore()
+            sender_keys.restore()
         else:
-            sender_api.withdraw()
+            sender_keys.withdraw()
         settings = load_settings(need_secrets=False)
         require_servers(settings)
         act(settings)

@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 import psycopg
 
+from hookonce.jobs import sender_keys
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.last_claims import LastClaims
 from hookonce.jobs.children import (
@@ -34,11 +35,9 @@ from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver import logs
-from hookonce.receiver.config import sender_api
-from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import schema_of
-from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.settings import MAX_CONCURRENCY, Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -101,7 +100,7 @@ def worker(  # noqa: PLR0913  an option each
     Exit 78 if configuration, handlers or schema are not right.
     """
     if check is not None or alone:
-        sender_api.withdraw()
+        sender_keys.withdraw()
     if check is not None:
         check_handlers(check)
     if alone:
@@ -109,7 +108,7 @@ def worker(  # noqa: PLR0913  an option each
         keep_lines(settings)
         work_alone(claimer_of(*configured(), concurrency or settings.concurrency), settings, place)
         return
-    sender_api.hide()
+    sender_keys.hide()
     logs.configure()
     if reloading:
         with _directory() as directory:
@@ -219,7 +218,7 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
         introduce_worker(settings, registry, processes, at_once)
         started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
         of_suspects = partial(_started_suspects, itself) if at_once > 1 else None
-        sweeping = Child("sweep", [*_HOOKONCE, "sweep"], sender_api.withdraw())
+        sweeping = Child("sweep", [*_HOOKONCE, "sweep"], sender_keys.withdraw())
         sys.exit(supervise(started, of_suspects, sweeping, processes))
 
 

@@ -4,6 +4,6 @@
 of the `mistakes`; those of the file's tables are put into words by `file_mistakes`. `servers` finds PostgreSQL and
 Redis, with `server_urls` to check their addresses and `embedded_servers` where the development stack
 runs them. One module per table reads the rest: `sources` with its `sender_api`, `commands`, `admin`, `alerts`,
-`tracing`, `concurrency` and `encryption_keys`. They share `secret_references` (where a secret is) and `suggestions`
+`tracing` and `encryption_keys`. They share `secret_references` (where a secret is) and `suggestions`
 (for misspelt names). `forwards` reads where events go on to, at `addresses` that sources may have, too.
 """

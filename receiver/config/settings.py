@@ -22,7 +22,6 @@ from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.config.admin import Admin, admin_token
 from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.commands import Command, read_commands
-from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.file_mistakes import validated
 from hookonce.receiver.config.forwards import Forward, read_forwards
@@ -47,6 +46,8 @@ RETRY_MARGIN = timedelta(days=1)
 
 
 MAX_RELEASE_LENGTH = 100
+MAX_CONCURRENCY = 256
+"""Each run takes a thread, and a connection while it has a transaction."""
 DESK_VARIABLE = "HOOKONCE_DESK"
 CONSOLE_VARIABLE = "HOOKONCE_CONSOLE"
 

@@ -5,4 +5,5 @@
 `collector` leaves alone what it has loaded by then; `repeating` is what it does again and again in a thread.
 
 `waits` is how what has to wait does so inside of a process: its thread stands still, or its event loop goes on.
+`cores` is how many processors there are.
 """

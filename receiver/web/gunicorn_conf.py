@@ -11,9 +11,9 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import require_own_port
+from hookonce.receiver.processes.cores import cores, processes
 
 MAX_OPEN_FILES = 65536
 APPLICATION = "hookonce.receiver.app"

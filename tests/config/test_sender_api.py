@@ -1,7 +1,6 @@
 import pytest
 
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.sender_api import withdraw
 from hookonce.receiver.config.settings import load_settings
 
 HOOK = "https://api.github.com/repos/octocat/Hello-World/hooks/12345678"
@@ -76,24 +75,3 @@ def test_what_can_not_be_asked_is_a_mistake(tmp_path, toml, told):
 
     assert told in str(raised.value)
     assert "github_pat_1" not in str(raised.value)
-
-
-def test_variables_of_keys_are_withdrawn_and_no_others(tmp_path):
-    file = tmp_path / "hookonce.toml"
-    file.write_text(GITHUB + 'api_key = "env:K?"\n[sources.stripe]\napi_key = "file:/k"\n[sources.slack]\n')
-    environ = {"HOOKONCE_CONFIG": str(file), "K": "secret", "S": "kept"}
-
-    found = withdraw(environ)
-
-    assert found == {"K": "secret"}
-    assert environ == {"HOOKONCE_CONFIG": str(file), "S": "kept"}
-
-
-@pytest.mark.parametrize(
-    "text", ["not [toml", "sources = 3", "[sources]\nstripe = 1", "[sources.a]\napi_key = 5"]
-)
-def test_nothing_is_withdrawn_by_a_file_that_is_wrong(tmp_path, text):
-    file = tmp_path / "hookonce.toml"
-    file.write_text(text)
-
-    assert withdraw({"HOOKONCE_CONFIG": str(file), "K": "secret"}) == {}

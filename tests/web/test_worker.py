@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from gunicorn.config import KNOWN_SETTINGS, Config
 
-from hookonce.receiver.config.concurrency import processes
 from hookonce.receiver.processes import collector
+from hookonce.receiver.processes.cores import processes
 from hookonce.receiver.web import gunicorn_conf
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
 from hookonce.receiver.web.worker import LoopWorker

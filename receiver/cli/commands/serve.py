@@ -14,12 +14,12 @@ import click
 from hookonce.receiver.cli.connections import AWAY, UNREACHABLE, prepare
 from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import require_own_port
 from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings, require_servers
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.desk.pauses import list_handlers
+from hookonce.receiver.processes.cores import cores, processes
 from hookonce.receiver.processes.introduction import introduce, named
 
 _ADDRESS = re.compile(r"(?:^|,)\s*(?:tcp://)?(?!unix:)(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})(?=\s*(?:,|$))")

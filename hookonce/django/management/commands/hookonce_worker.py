@@ -21,8 +21,7 @@ from hookonce.jobs.children import keep_lines, suspect_of
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Registry
 from hookonce.receiver.cli.output.exits import exits
-from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
-from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.config.settings import MAX_CONCURRENCY, Settings
 
 _OPTIONS = ("processes", "concurrency", "alone", "suspects", "place")
 """The options of `hookonce worker` that this command has as well."""

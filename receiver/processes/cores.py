@@ -1,9 +1,6 @@
-"""How many runs a worker process has under way at once (`[receiver] concurrency`), and how many processes receive."""
+"""How many processors there are, and how many processes receive on them."""
 
 import os
-
-MAX_CONCURRENCY = 256
-"""Each takes a thread, and a connection while it has a transaction."""
 
 
 def cores() -> int:
