@@ -103,7 +103,7 @@ def _require_secret(forward: Forward) -> None:
     check = load("standard_webhooks", (), None).check_secret
     try:
         if check:
-            check(forward.secret)
+            check(forward.secret or "")
     except ValueError as error:
         text = f"[forwards.{forward.name}] secret: {error or 'is not set'}; a worker signs with it"
         raise ConfigError([text]) from None
@@ -253,7 +253,7 @@ class Forwarder:
         more = encoded(message.headers)
         if self._forward.sign != AS_SENDER:
             sign = load("standard_webhooks", (), None).sign
-            signed = sign(event.raw, self._forward.secret, now, event_id=message.id)
+            signed = sign(event.raw, self._forward.secret or "", now, event_id=message.id)
             return Delivery("POST", self.to.url, {**more, **signed}, event.raw)
         source = self._sources.get(event.source)
         if source is None:

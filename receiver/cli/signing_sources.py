@@ -14,10 +14,9 @@ from hookonce.providers.kit.http_file import Captured
 from hookonce.providers.kit.reading.content_coding import decoded
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.config.file_mistakes import validated
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.config.sources import Around, read_source
+from hookonce.receiver.config.sources import Around, read_source, table_of
 from hookonce.receiver.source import Source
 
 SOURCE = click.option(
@@ -71,9 +70,8 @@ def delivery(sent: Captured, source: Source) -> Delivery:
 
 def _made(settings: Settings, provider: str, references: Sequence[str]) -> Source:
     mistakes: list[str] = []
-    table = validated(Source, {"provider": provider, "secrets": list(references)}, mistakes, "")
     around = Around(os.environ, need_secrets=True, places=settings.provider_places, public_url=_URL)
-    source = read_source(_NAME, table, around, mistakes)
+    source = read_source(_NAME, table_of(provider, *references), around, mistakes)
     if mistakes or source is None:
         raise ConfigError([mistake.replace(f"source '{_NAME}'", provider) for mistake in mistakes])
     return replace(source, name=source.provider.name, public_url="")

@@ -1,17 +1,17 @@
 """`[admin]`: the dashboard, which is off unless there is a token to sign in with."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator
 
-from hookonce.receiver.config.secret_references import resolve
+from hookonce.receiver.config.secret_references import NeededSecret
 from hookonce.receiver.source import TABLE, Rate
 
-VARIABLE = "HOOKONCE_ADMIN_TOKEN"
+ADMIN_TOKEN = "HOOKONCE_ADMIN_TOKEN"  # noqa: S105  a variable's name
 MIN_TOKEN_LENGTH = 16
 """Characters of a token: few enough to type once a day, too many to guess through a throttle."""
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -41,13 +41,22 @@ def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def _long_enough(token: str) -> str:
+    if token and len(token) < MIN_TOKEN_LENGTH:
+        raise ValueError(
+            f"the admin token has {len(token)} characters; expected {MIN_TOKEN_LENGTH} or more, "
+            f"say of `openssl rand -hex 24`, in {ADMIN_TOKEN} or where [admin] token points"
+        )
+    return token
+
+
 @dataclass(frozen=True)
 class Admin:
     """The keys of `[admin]`."""
 
     __pydantic_config__ = TABLE
 
-    token: str = field(default="", repr=False)
+    token: Annotated[NeededSecret, AfterValidator(_long_enough)] = field(default="", repr=False)
     """reference to what signs in to the dashboard; HOOKONCE_ADMIN_TOKEN wins"""
     trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
     """addresses or networks of your proxies; from these, `X-Forwarded-For` identifies the client for rate
@@ -60,21 +69,3 @@ class Admin:
     """names under which a proxy on this machine hands the console and the API on, beside `public_url`'s"""
     send_to: Annotated[tuple[str, ...], AfterValidator(_addresses)] = ()
     """addresses that events may be sent to again from their page, each with what is below it"""
-
-
-def admin_token(
-    reference: str, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
-) -> str:
-    """Return the token, '' where the dashboard is off; the variable wins over the file."""
-    try:
-        token = environ.get(VARIABLE, "").strip() or (resolve(reference, environ) if reference else "")
-    except ValueError as error:
-        if need_secrets:
-            mistakes.append(f"[admin] token: {error}")
-        return ""
-    if token and len(token) < MIN_TOKEN_LENGTH:
-        mistakes.append(
-            f"the admin token has {len(token)} characters; expected {MIN_TOKEN_LENGTH} or more, "
-            f"say of `openssl rand -hex 24`, in {VARIABLE} or where [admin] token points"
-        )
-    return token

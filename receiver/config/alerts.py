@@ -1,23 +1,23 @@
 """`[alerts]`: reasons to raise an alert, and where to send it. Alerts are shown whether or not they are sent."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, NamedTuple
+from functools import partial
+from typing import Annotated, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.config.secret_references import Lookup, WorkersSecret, of_workers
 from hookonce.receiver.durations import parse_duration
 from hookonce.receiver.source import TABLE
 
 _OFF = "off"
-_SMTP = "[alerts.mail] smtp"
 _RATE = re.compile(r"(\d{1,6})/(\d{1,6}[smhdw])", re.ASCII)
 _MAX_RATE_WINDOW = timedelta(days=7)  # activity is kept by the minute for a little longer
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_CHATS: Final = ("slack", "teams", "discord")
 
 
 class Rate(NamedTuple):
@@ -46,6 +46,48 @@ _Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
 _Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
 
 
+def _url(text: str, info: ValidationInfo[Lookup], schemes: frozenset[str], expected: str) -> str:
+    """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
+    try:
+        url = text if "://" in text else of_workers(text, info)
+        parts = urlsplit(url)
+        is_good = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        is_open = parts.scheme == "http" and parts.hostname not in LOOPBACK
+        has_password = parts.scheme.startswith("smtp") and bool(parts.password) and url == text
+    except ValueError:
+        raise ValueError(expected) from None
+    if url and (not is_good or is_open or has_password):
+        raise ValueError(expected)
+    return url
+
+
+_WEB = partial(
+    _url,
+    schemes=frozenset({"http", "https"}),
+    expected='expected an https:// URL (http:// on this machine only), or a reference like "env:NAME" to one',
+)
+_SMTP = partial(
+    _url,
+    schemes=frozenset({"smtp", "smtps"}),
+    expected="expected smtp://HOST or smtps://HOST, and with a password in it a reference "
+    'like "env:NAME" to that',
+)
+
+
+WebUrl = Annotated[str, AfterValidator(_WEB)]
+
+
+def _signing(text: str, info: ValidationInfo[Lookup]) -> str:
+    if text:
+        return of_workers(text, info)
+    if info.data.get("urls"):
+        raise ValueError(
+            'urls has targets and there is no secret to sign with; set it to "env:NAME" of a whsec_ secret, '
+            "one of `openssl rand -base64 32`, say"
+        )
+    return ""
+
+
 class Target(NamedTuple):
     """A destination of alerts as a worker needs it; `secret` signs a webhook, or is PagerDuty's key."""
 
@@ -66,7 +108,7 @@ class Chat:
 
     __pydantic_config__ = TABLE
 
-    url: str = field(default="", repr=False)
+    url: Annotated[WebUrl, Field(validate_default=True)] = field(default="", repr=False)
     """reference to the webhook's URL, which is a secret"""
 
 
@@ -76,9 +118,9 @@ class PagerDuty:
 
     __pydantic_config__ = TABLE
 
-    key: str = field(default="", repr=False)
+    key: Annotated[WorkersSecret, Field(validate_default=True)] = field(default="", repr=False)
     """reference to the integration's key"""
-    url: str = "https://events.pagerduty.com/v2/enqueue"
+    url: WebUrl = "https://events.pagerduty.com/v2/enqueue"
     """address of the Events API"""
 
 
@@ -88,9 +130,9 @@ class Mail:
 
     __pydantic_config__ = TABLE
 
-    to: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    to: Annotated[tuple[str, ...], BeforeValidator(_texts), Field(min_length=1, validate_default=True)] = ()
     """addresses of the recipients"""
-    smtp: str = field(default="", repr=False)
+    smtp: Annotated[str, AfterValidator(_SMTP), Field(validate_default=True)] = field(default="", repr=False)
     """reference to the server, like `smtps://user:password@mail.example.com`"""
     sender: str = ""
     """address that it is from; else the user of `smtp`, or the first recipient"""
@@ -102,9 +144,11 @@ class Alerts:
 
     __pydantic_config__ = TABLE
 
-    urls: tuple[str, ...] = field(default=(), repr=False)
+    urls: tuple[WebUrl, ...] = field(default=(), repr=False)
     """destinations of alerts, which are signed webhooks: URLs, or references to them"""
-    secret: str = field(default="", repr=False)
+    secret: Annotated[str, AfterValidator(_signing), Field(validate_default=True)] = field(
+        default="", repr=False
+    )
     """reference to the `whsec_` secret that signs them"""
     slack: Chat | None = None
     """a channel of Slack"""
@@ -149,13 +193,13 @@ class Alerts:
     @property
     def are_sent(self) -> bool:
         """Whether some target is configured, whichever process can resolve it."""
-        return bool(self.urls or any(getattr(self, kind) for kind in _TABLES))
+        return bool(self.urls or any(getattr(self, kind) for kind in (*_CHATS, "pagerduty", "mail")))
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets; one whose reference leads nowhere in this process has no `url`, which only a worker needs."""
         found = [Target("webhook", url, self.secret) for url in dict.fromkeys(filter(None, self.urls))]
-        found += [Target(kind, chat.url) for kind in CHATS if (chat := getattr(self, kind))]
+        found += [Target(kind, chat.url) for kind in _CHATS if (chat := getattr(self, kind))]
         if duty := self.pagerduty:
             found.append(Target("pagerduty", duty.url if duty.key else "", duty.key))
         if mail := self.mail:
@@ -168,76 +212,5 @@ class Alerts:
     def secrets(self) -> list[str]:
         """Everything of the targets that must not be shown."""
         passwords = [unquote(urlsplit(self.mail.smtp).password or "")] if self.mail else []
-        urls = [each.url for each in self.targets if each.kind in CHATS]
+        urls = [each.url for each in self.targets if each.kind in _CHATS]
         return [*filter(None, [self.secret, self.pagerduty.key if self.pagerduty else "", *urls, *passwords])]
-
-
-CHATS: Final = ("slack", "teams", "discord")
-_TABLES: Final = (*CHATS, "pagerduty", "mail")
-
-
-def read_alerts(table: Alerts, environ: Mapping[str, str], mistakes: list[str]) -> Alerts:
-    """Return the table with what its references name, adding to `mistakes`; one that leads nowhere is not a mistake."""
-
-    def url(entry: str, setting: str) -> str:
-        return _read_url(entry, environ, mistakes, setting)
-
-    def secret(reference: str, setting: str) -> str:
-        found = _resolved(reference, environ) if reference else ""
-        if found is None:
-            mistakes.append(f'{setting}: write "env:NAME" or "file:/path" instead of the secret itself')
-        return found or ""
-
-    read: dict[str, Any] = {"urls": tuple(url(entry, "[alerts] urls: one") for entry in table.urls)}
-    if table.urls and not table.secret:
-        mistakes.append(
-            '[alerts] has urls and no secret to sign with; set secret = "env:NAME" to a whsec_ secret, '
-            "one of `openssl rand -base64 32`, say"
-        )
-    read["secret"] = secret(table.secret, "[alerts] secret")
-    for kind in CHATS:
-        if chat := getattr(table, kind):
-            read[kind] = replace(chat, url=url(chat.url, f"[alerts.{kind}] url"))
-    if duty := table.pagerduty:
-        key = secret(duty.key or "?", "[alerts.pagerduty] key")
-        read["pagerduty"] = replace(duty, key=key, url=url(duty.url, "[alerts.pagerduty] url"))
-    if mail := table.mail:
-        if not mail.to:
-            mistakes.append("[alerts.mail] to: expected the recipients' addresses")
-        read["mail"] = replace(mail, smtp=url(mail.smtp, _SMTP))
-    return replace(table, **read)
-
-
-def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str], setting: str) -> str:
-    """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
-    url = entry if "://" in entry else _resolved(entry, environ)
-    try:
-        parts = urlsplit(url or "")
-        if setting == _SMTP:
-            is_good = parts.scheme in {"smtp", "smtps"} and parts.port != 0
-            is_good = is_good and not (url == entry and parts.password)
-        else:
-            is_good = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-        is_good = url == "" or (is_good and bool(parts.hostname))
-    except ValueError:
-        is_good = False
-    if is_good:
-        return url or ""
-    mistakes.append(
-        f'{_SMTP}: expected smtp://HOST or smtps://HOST, and with a password in it a reference like "env:NAME" to that'
-        if setting == _SMTP
-        else f"{setting} is not an https:// URL (http:// on this machine only), nor a reference "
-        'like "env:NAME" to one'
-    )
-    return ""
-
-
-def _resolved(text: str, environ: Mapping[str, str]) -> str | None:
-    """Return what a reference names, '' for what is not there, None for what is not a reference."""
-    reference = Reference.parse(text)
-    if reference is None:
-        return None
-    try:
-        return reference.look_up(environ) or ""
-    except Unreadable:
-        return ""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from hookonce.receiver.config.secret_references import resolve
+from hookonce.receiver.config.secret_references import NeededSecret
 from hookonce.receiver.source import TABLE, Horizon, Limit, Rate, Required, Span
 
 COMMAND = "command"
@@ -32,6 +32,13 @@ def _per_second(value: object) -> Limit | None:
     return Limit(max(1, round(value)), timedelta(seconds=max(1, round(value)) / value))
 
 
+def _tokens(found: tuple[str, ...]) -> tuple[str, ...]:
+    tokens = tuple(filter(None, found))
+    if any(len(token) < MIN_TOKEN_LENGTH for token in tokens):
+        raise ValueError(f"a token is shorter than {MIN_TOKEN_LENGTH} characters")
+    return tokens
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """A command that clients may ask for.
@@ -44,7 +51,7 @@ class Command:
     name: Required[str]
     handler: str
     """the function that does it: `module:function`"""
-    auth: dict[str, tuple[str, ...]] = field(repr=False)
+    auth: dict[str, Annotated[tuple[NeededSecret, ...], AfterValidator(_tokens)]] = field(repr=False)
     """clients that may ask: for each of them references to its bearer tokens, several while you rotate"""
     in_progress: str = "wait 2s"
     """answer while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; `Prefer: respond-async`
@@ -80,17 +87,11 @@ class Command:
         return f"commands.{self.name}"
 
 
-def read_commands(
-    tables: Mapping[str, Command], environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
-) -> dict[str, Command]:
-    """Return the commands, adding to `mistakes` whatever is wrong with them."""
-    found = {}
+def read_commands(tables: Mapping[str, Command], mistakes: list[str]) -> dict[str, Command]:
+    """Return the commands by their tables, adding to `mistakes` whatever is wrong with them."""
     for name, table in tables.items():
-        wrong = list(_mistakes(name, table))
-        tokens = _tokens(table, environ, wrong, need_secrets=need_secrets)
-        mistakes += [f"[commands.{name}] {each}" for each in wrong]
-        found[name] = replace(table, name=name, auth=tokens)
-    return found
+        mistakes += [f"[commands.{name}] {each}" for each in _mistakes(name, table)]
+    return {name: replace(table, name=name) for name, table in tables.items()}
 
 
 def _mistakes(name: str, table: Command) -> list[str]:
@@ -120,25 +121,7 @@ def _mistakes(name: str, table: Command) -> list[str]:
         for client in table.auth
         if not _NAME.fullmatch(client)
     ]
-    return wrong
-
-
-def _tokens(
-    table: Command, environ: Mapping[str, str], wrong: list[str], *, need_secrets: bool
-) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for client, references in table.auth.items():
-        tokens = []
-        for reference in references:
-            try:
-                tokens.append(resolve(reference, environ))
-            except ValueError as error:
-                if need_secrets:
-                    wrong.append(f"auth of '{client}': {error}")
-        found[client] = tuple(filter(None, tokens))
-        if any(len(token) < MIN_TOKEN_LENGTH for token in found[client]):
-            wrong.append(f"auth of '{client}': a token is shorter than {MIN_TOKEN_LENGTH} characters")
-    every = [token for tokens in found.values() for token in tokens]
+    every = [token for tokens in table.auth.values() for token in tokens]
     if len(set(every)) < len(every):
         wrong.append("auth: a token is named twice")
-    return found
+    return wrong

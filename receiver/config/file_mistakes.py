@@ -1,21 +1,22 @@
 """The mistakes of a file's tables: each is one line that names the setting's neighbours, and none hides another."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from hookonce.receiver.config.secret_references import Lookup
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import NOT_WRITTEN, OPTIONS
 
 _File = TypeVar("_File")
-_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
+Place = Callable[[str, str], str]
+"""Names a setting, given its table and key; a table where there is no key."""
 
 _DECISIVE = frozenset({"provider", "secrets"})
 """Settings without which most of what could be said of their table would be false."""
@@ -33,26 +34,22 @@ _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 
 
 def validated(
-    model: type[_File],
-    said: dict[str, Any],
-    mistakes: list[str],
-    where: str,
-    variables: Mapping[str, str] = _NO_VARIABLES,
+    model: type[_File], said: dict[str, Any], lookup: Lookup, mistakes: list[str], place_of: Place
 ) -> _File:
     """Return a file's tables, and add a line to `mistakes` for whatever is wrong. Values stay out.
 
-    `where` begins each line, but for settings that variables of the environment have set: `variables` names those.
-    What is wrong is left out of what is returned, so that the rest can still be looked at.
+    `place_of` names a setting by its table and key. What is wrong is left out of what is returned, so that the rest
+    can still be looked at.
     """
     try:
-        read: _File = _reader(model).validate_python(said)  # type: ignore[arg-type]  # a class has a hash
+        read: _File = _reader(model).validate_python(said, context=lookup)  # type: ignore[arg-type]  # it has a hash
     except ValidationError as error:
         findings = error.errors(include_input=False, include_url=False)
     else:
         return read
-    mistakes.extend(_lines(model, findings, where, variables))
+    mistakes.extend(line for line in _lines(model, findings, place_of) if line not in mistakes)
     rest = _without(said, findings)
-    return validated(model, rest, mistakes, where, variables) if rest != said else model()
+    return validated(model, rest, lookup, mistakes, place_of) if rest != said else model()
 
 
 @cache
@@ -77,22 +74,19 @@ def model_in(annotation: Any) -> type | None:  # noqa: ANN401  whatever a field 
     return next(filter(None, map(model_in, get_args(annotation))), None)
 
 
-def _lines(
-    model: type, findings: Sequence[ErrorDetails], where: str, variables: Mapping[str, str]
-) -> Iterator[str]:
+def _lines(model: type, findings: Sequence[ErrorDetails], place_of: Place) -> Iterator[str]:
     for finding in findings:
-        *parents, key = finding["loc"]
-        if isinstance(key, int):
-            key = f"{parents.pop()}: entry {key + 1}"
+        *parents, last = finding["loc"]
+        key, entry = (parents.pop(), f" entry {last + 1}:") if isinstance(last, int) else (last, "")
         table, kind, text = ".".join(map(str, parents)) or "top level", finding["type"], finding["msg"]
-        place = variables.get(f"{table}.{key}") or f"{where}: [{table}] {key}"
         if kind in _UNKNOWN:
             names = settings_of(_model_at(model, parents))
-            yield f"{where}: [{table}] has no setting '{key}'{did_you_mean(key, names, 'it has')}"
+            yield f"{place_of(table, '')} has no setting '{key}'{did_you_mean(str(key), names, 'it has')}"
         elif kind == "value_error":
-            yield f"{place}: {text.removeprefix('Value error, ')}"
+            yield f"{place_of(table, str(key))}:{entry} {text.removeprefix('Value error, ')}"
         else:
-            yield f"{place}: {_EXPECTED.get(kind, text.lower().replace('input should be', 'expected'))}"
+            text = _EXPECTED.get(kind, text.lower().replace("input should be", "expected"))
+            yield f"{place_of(table, str(key))}:{entry} {text}"
 
 
 def _model_at(model: type, path: Sequence[int | str]) -> type:
@@ -106,7 +100,8 @@ def _model_at(model: type, path: Sequence[int | str]) -> type:
 def _without(said: dict[str, Any], findings: Sequence[ErrorDetails]) -> dict[str, Any]:
     """Return what a file says without what is wrong in it.
 
-    A text where a list is expected becomes a list of one; a decisive setting takes its table with it.
+    A text where a list is expected becomes a list of one. A table goes with a decisive setting, and with one that is
+    wrong because it is missing.
     """
     rest = deepcopy(said)
     for finding in findings:
@@ -114,9 +109,11 @@ def _without(said: dict[str, Any], findings: Sequence[ErrorDetails]) -> dict[str
         table, key = _place(rest, path)
         if finding["type"] == "tuple_type" and isinstance(table.get(key), str):
             table[key] = [table[key]]
-        elif path[-1] in _DECISIVE or finding["type"] == "missing":
+        elif path[-1] in _DECISIVE or key not in table:
             above, name = _place(rest, path[:-1])
             above.pop(name, None)
+        elif key != path[-1]:  # one entry of a list, of which the others are not looked at
+            table[key] = []
         else:
             table.pop(key, None)
     return rest

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hookonce.receiver.config.addresses import Address, address_of
-from hookonce.receiver.config.secret_references import resolve
+from hookonce.receiver.config.secret_references import WorkersSecret
 from hookonce.receiver.config.sources import SOURCE_NAME
 from hookonce.receiver.source import TABLE, Required
 
@@ -37,7 +37,7 @@ class Forward:
     """[address](../how-to/forwards.md), or a reference to one: `env:NAME`"""
     sign: Literal["standard webhooks", "as sender"] = "standard webhooks"
     """signature of what goes to an endpoint"""
-    secret: str = field(default="", repr=False)
+    secret: WorkersSecret | None = field(default=None, repr=False)
     """reference to the secret that signs; with `"as sender"` the first one of the source by default"""
     allow_private: bool = False
     """let an endpoint have a private address, and `http://` there"""
@@ -53,9 +53,9 @@ class Forward:
     def secrets(self) -> list[str]:
         """The secret that it signs with, credentials of its address, and an address that a reference names."""
         if self.address is None:
-            return [self.secret]
+            return [self.secret or ""]
         is_reference = self.to != self.address.written
-        return [self.secret, self.address.password, *([self.address.url] if is_reference else [])]
+        return [self.secret or "", self.address.password, *([self.address.url] if is_reference else [])]
 
     @property
     def retries_last(self) -> timedelta:
@@ -67,7 +67,7 @@ class Forward:
 def read_forwards(
     tables: Mapping[str, Forward], environ: Mapping[str, str], mistakes: list[str]
 ) -> dict[str, Forward]:
-    """Return the forwards, adding to `mistakes`; a reference that leads nowhere here is not a mistake."""
+    """Return the forwards by their tables, adding to `mistakes`; a reference that leads nowhere here is none."""
     found = {}
     for name, table in tables.items():
         wrong: list[str] = []
@@ -76,23 +76,17 @@ def read_forwards(
         address = address_of(table.to, environ, wrong, "to")
         if address is not None:
             wrong += _mistakes(table, address)
-        secret = ""
-        if table.secret:
-            try:
-                secret = resolve(table.secret.removesuffix("?") + "?", environ)
-            except ValueError as error:
-                wrong.append(f"secret: {error}")
         mistakes += [f"[forwards.{name}] {each}" for each in wrong]
-        found[name] = replace(table, name=name, address=address, secret=secret)
+        found[name] = replace(table, name=name, address=address)
     return found
 
 
 def _mistakes(table: Forward, address: Address) -> list[str]:
     if address.kind != "https":
-        is_signed = table.secret or table.sign == AS_SENDER
+        is_signed = table.secret is not None or table.sign == AS_SENDER
         return ["has sign or secret, which are of endpoints (https://); remove them"] if is_signed else []
     wrong = []
-    if table.sign == STANDARD and not table.secret:
+    if table.sign == STANDARD and table.secret is None:
         wrong.append('has no secret to sign with; set secret = "env:NAME", or sign = "as sender"')
     if address.url.startswith("http:") and not table.allow_private:
         wrong.append("to: http:// is for private addresses; set allow_private = true, or write https://")

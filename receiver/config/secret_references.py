@@ -6,7 +6,9 @@ Everything in the configuration that names a secret is read here. What a secret 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, ValidationInfo
 
 _QUOTES: Final = frozenset("'\"`\u2018\u2019\u201c\u201d")
 
@@ -59,8 +61,8 @@ def surroundings(written: str) -> str:
     return "has blanks around it, which are left out" if written != secret else ""
 
 
-def resolve(text: str, environ: Mapping[str, str]) -> str:
-    """Return the secret that a reference names; '' for an absent one that may be absent.
+def resolve(text: str, environ: Mapping[str, str], *, is_needed: bool = True) -> str:
+    """Return the secret that a reference names; '' for an absent one that may be absent, or is not needed.
 
     Raises: ValueError saying what is missing or wrong.
     """
@@ -71,7 +73,32 @@ def resolve(text: str, environ: Mapping[str, str]) -> str:
     try:
         found = reference.look_up(environ)
     except Unreadable as error:
+        if not is_needed:
+            return ""
         raise ValueError(f"{place} {error}") from None
-    if not found and not reference.may_be_absent:
+    if is_needed and not found and not reference.may_be_absent:
         raise ValueError(f"{place} is not set" if reference.kind == "env" else f"{place} is missing or empty")
     return found or ""
+
+
+class Lookup(NamedTuple):
+    """Where references of a file are looked up while it is read: the context of its validation.
+
+    Without `need_secrets`, a `NeededSecret` that is not in this environment is not a mistake.
+    """
+
+    environ: Mapping[str, str]
+    need_secrets: bool
+
+
+def _needed(text: str, info: ValidationInfo[Lookup]) -> str:
+    return resolve(text, info.context.environ, is_needed=info.context.need_secrets)
+
+
+def of_workers(text: str, info: ValidationInfo[Lookup]) -> str:
+    """Return the secret that a reference names, which only a worker needs; '' where it leads nowhere here."""
+    return resolve(text, info.context.environ, is_needed=False)
+
+
+NeededSecret = Annotated[str, AfterValidator(_needed)]
+WorkersSecret = Annotated[str, AfterValidator(of_workers)]

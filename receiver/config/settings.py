@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -19,13 +20,14 @@ from pydantic import AfterValidator, Field
 
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.config.addresses import Address
-from hookonce.receiver.config.admin import Admin, admin_token
-from hookonce.receiver.config.alerts import Alerts, read_alerts
+from hookonce.receiver.config.admin import ADMIN_TOKEN, Admin
+from hookonce.receiver.config.alerts import Alerts
 from hookonce.receiver.config.commands import Command, read_commands
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.file_mistakes import validated
 from hookonce.receiver.config.forwards import Forward, read_forwards
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.secret_references import Lookup
 from hookonce.receiver.config.servers import (
     NO_POSTGRESQL,
     VARIABLES,
@@ -171,7 +173,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     """
     environ = os.environ if environ is None else environ
     mistakes: list[str] = []
-    file = _read_file(environ, mistakes)
+    file = _read_file(environ, mistakes, need_secrets=need_secrets)
     table = file.receiver
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
@@ -183,12 +185,10 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         sources=_read_sources(file, environ, mistakes, need_secrets=need_secrets),
         data=data_directory(environ),
         keyring=read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets),
-        admin=replace(
-            file.admin, token=admin_token(file.admin.token, environ, mistakes, need_secrets=need_secrets)
-        ),
-        alerts=read_alerts(file.alerts, environ, mistakes),
+        admin=file.admin,
+        alerts=file.alerts,
         tracing=is_traced(file.tracing, environ, mistakes),
-        commands=read_commands(file.commands, environ, mistakes, need_secrets=need_secrets),
+        commands=read_commands(file.commands, mistakes),
         forwards=read_forwards(file.forwards, environ, mistakes),
         processes=_processes(environ),
         console=(environ.get(CONSOLE_VARIABLE) or table.public_url).rstrip("/"),
@@ -227,7 +227,7 @@ def require_servers(settings: Settings) -> None:
         raise ConfigError(mistakes)
 
 
-def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> File:
+def _read_file(environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool) -> File:
     """Return the tables, with what the environment has for them in the place of what the file has."""
     said: dict[str, Any] = {}
     try:
@@ -237,6 +237,8 @@ def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> File:
     receiver, sources = said.setdefault("receiver", {}), said.setdefault("sources", {})
     if isinstance(receiver, dict):
         receiver |= said_by_variables(environ)
+    if environ.get(ADMIN_TOKEN, "").strip() and isinstance(admin := said.setdefault("admin", {}), dict):
+        admin["token"] = f"env:{ADMIN_TOKEN}"
     if isinstance(sources, dict):
         for variable in filter(_names_secret, environ):
             table = sources.setdefault(variable.removeprefix(SECRET_PREFIX).lower(), {})
@@ -246,8 +248,14 @@ def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> File:
             name: with_options(name, table) if isinstance(table, dict) else table
             for name, table in sources.items()
         }
-    variables = {f"receiver.{key}": name for key, name in VARIABLES.items() if environ.get(name)}
-    return validated(File, said, mistakes, str(path_of(environ)), variables)
+    lookup = Lookup(environ, need_secrets)
+    return validated(File, said, lookup, mistakes, partial(_place, environ))
+
+
+def _place(environ: Mapping[str, str], table: str, key: str) -> str:
+    """Name a setting: the variable that has set it, or where it is in the file."""
+    variable = VARIABLES.get(key, "") if table == "receiver" else ""
+    return variable if environ.get(variable) else f"{path_of(environ)}: [{table}] {key}".rstrip()
 
 
 def _names_secret(variable: str) -> bool:

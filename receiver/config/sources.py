@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter
+
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.registry.chosen_ids import with_chosen_ids
@@ -25,6 +27,11 @@ _URL = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?(\?[^#\s]*)?")
 TESTS = "HOOKONCE_TESTS"
 _LONGEST_TOLERANCE = timedelta(days=30)
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
+
+
+def table_of(sender: str, *references: str) -> Source:
+    """Return the table of a source that has no other settings."""
+    return TypeAdapter(Source).validate_python({"provider": sender, "secrets": references})
 
 
 class Around(NamedTuple):

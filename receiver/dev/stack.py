@@ -22,7 +22,8 @@ from datetime import timedelta
 
 import requests
 
-from hookonce.receiver.config import admin, dotenv_file, embedded_servers
+from hookonce.receiver.config import dotenv_file, embedded_servers
+from hookonce.receiver.config.admin import ADMIN_TOKEN
 from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.config.settings import DESK_VARIABLE, Settings, load_settings
 from hookonce.receiver.config.sources import TESTS
@@ -189,7 +190,7 @@ def _in_force(
     """
     made = generated_secrets.make(settings)
     token = generated_secrets.admin_token(settings)
-    environ = _environment(found, made) | {admin.VARIABLE: token}
+    environ = _environment(found, made) | {ADMIN_TOKEN: token}
     in_force = load_settings({**os.environ, **environ})
     generated_secrets.save(in_force.data, port, made, token)
     named = {name: each.secret_places for name, each in settings.sources.items() if name in made}

@@ -36,7 +36,7 @@ def test_command_is_read(tmp_path):
     [
         ({"handler": '"shop.pay"'}, "expected one like 'shop:create_payment'"),
         ({"auth": "{}"}, "nobody may ask for it"),
-        ({"auth": '{ shop = ["env:NONE"] }'}, "auth of 'shop': NONE is not set"),
+        ({"auth": '{ shop = ["env:NONE"] }'}, "auth] shop: entry 1: NONE is not set"),
         ({"auth": '{ shop = ["secret"] }'}, "given by reference"),
         ({"auth": '{ Shop = ["env:SHOP"] }'}, "can't be the name of a client"),
         ({"auth": '{ shop = ["env:SHOP"], till = ["env:SHOP"] }'}, "a token is named twice"),

@@ -2,12 +2,9 @@ from base64 import b64encode
 
 import pytest
 
-from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.alerts import Alerts, read_alerts
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.secret_references import Reference, resolve
-from hookonce.receiver.config.sources import Around, read_source
-from hookonce.receiver.source import Source
+from hookonce.receiver.config.sources import Around, read_source, table_of
 
 UNREADABLE = b"\xff\xfe"
 
@@ -51,9 +48,7 @@ def test_unreadable_file_is_told_apart_from_an_absent_one_by_each_setting(tmp_pa
     with pytest.raises(ValueError, match=r"broken can't be read: UnicodeDecodeError"):
         resolve(reference, {})
     read_keyring([reference], {}, mistakes, need_all=True)
-    table = Source("", load("stripe"), (), sender="stripe", references=(reference,))
-    read_source("billing", table, Around({}, need_secrets=True), mistakes)
-    alerts = read_alerts(Alerts(urls=("https://a.example",), secret=reference), {}, mistakes)
+    read_source("billing", table_of("stripe", reference), Around({}, need_secrets=True), mistakes)
 
     assert [mistake.partition(f"{tmp_path}/broken")[2] for mistake in mistakes] == [
         (
@@ -62,7 +57,7 @@ def test_unreadable_file_is_told_apart_from_an_absent_one_by_each_setting(tmp_pa
         ),
         " can't be read: UnicodeDecodeError",
     ]
-    assert alerts.secret == ""
+    assert resolve(reference, {}, is_needed=False) == ""
 
 
 @pytest.mark.parametrize("provider", ["standard_webhooks", "svix", "clerk", "resend"])
@@ -71,8 +66,8 @@ def test_whsec_key_that_is_cut_off_is_refused_by_the_name_of_its_setting(provide
     secret = "whsec_" + b64encode(bytes(range(size))).decode()
     mistakes = []
 
-    table = Source("", load(provider), (), sender=provider, references=("env:BILLING_SECRET",))
-    read_source("billing", table, Around({"BILLING_SECRET": secret}, need_secrets=True), mistakes)
+    around = Around({"BILLING_SECRET": secret}, need_secrets=True)
+    read_source("billing", table_of(provider, "env:BILLING_SECRET"), around, mistakes)
 
     assert bool(mistakes) is is_refused
     assert all("env:BILLING_SECRET" in each and f"{size} bytes" in each for each in mistakes)

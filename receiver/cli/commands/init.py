@@ -16,9 +16,8 @@ from hookonce.receiver.cli.output.new_files import write_new
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.sources import SOURCE_NAME, Around, read_source
+from hookonce.receiver.config.sources import SOURCE_NAME, Around, read_source, table_of
 from hookonce.receiver.samples.evidence import LABELS, evidence
-from hookonce.receiver.source import Source
 
 _TOML, _HANDLERS = Path("hookonce.toml"), Path("handlers.py")
 
@@ -67,7 +66,7 @@ def _source(name: str) -> NewSource:
     except ValueError as error:
         raise ConfigError([f"{name} needs more than a secret: {error}; write its table by hand"]) from None
     source = NewSource(name, provider)
-    table = Source(name, provider, (), sender=provider.name, references=(f"env:{source.variable}?",))
+    table = table_of(provider.name, f"env:{source.variable}?")
     read_source(name, table, Around({}, need_secrets=False, public_url=project.PUBLIC_URL), mistakes)
     if mistakes:
         raise ConfigError(mistakes)
