@@ -72,8 +72,6 @@ _SMTP = partial(
     expected="expected smtp://HOST or smtps://HOST, and with a password in it a reference "
     'like "env:NAME" to that',
 )
-
-
 WebUrl = Annotated[str, AfterValidator(_WEB)]
 
 

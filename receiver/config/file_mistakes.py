@@ -27,6 +27,7 @@ _EXPECTED = {
     "dict_type": "expected a table, as [sources.stripe] is one",
     "dataclass_type": "expected a table, as [sources.stripe] is one",
     "tuple_type": 'expected a list: ["…"]',
+    "too_short": "expected one entry at least",
     "missing": "is missing, and has no default",
 }
 """Texts instead of pydantic's, by its type of error."""

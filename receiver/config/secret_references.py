@@ -82,7 +82,7 @@ def resolve(text: str, environ: Mapping[str, str], *, is_needed: bool = True) ->
 
 
 class Lookup(NamedTuple):
-    """Where references of a file are looked up while it is read: the context of its validation.
+    """The context in which a file is read: the environment in which its references are looked up.
 
     Without `need_secrets`, a `NeededSecret` that is not in this environment is not a mistake.
     """

@@ -17,7 +17,7 @@ from hookonce.receiver.config.mistakes import ConfigError
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _WORD = re.compile(r"[\w.:/@%+~-]+(?:\s+[\w.:/@%+~-]+)*")
 
-VARIABLES: Final = {
+RECEIVER_VARIABLES: Final = {
     "database_url": "DATABASE_URL",
     "redis_url": "REDIS_URL",
     "window_redis_url": "WINDOW_REDIS_URL",
@@ -80,7 +80,9 @@ def _checked(environ: Mapping[str, str], schema: str) -> str:
 
 def said_by_variables(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of [receiver] that the environment has: they win over the file's."""
-    said: dict[str, Any] = {key: environ[name] for key, name in VARIABLES.items() if environ.get(name)}
+    said: dict[str, Any] = {
+        key: environ[name] for key, name in RECEIVER_VARIABLES.items() if environ.get(name)
+    }
     if (handlers := environ.get("HOOKONCE_HANDLERS")) is not None:
         said["handlers"] = [module.strip() for module in handlers.split(",") if module.strip()]
     return said

@@ -30,7 +30,7 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.secret_references import Lookup
 from hookonce.receiver.config.servers import (
     NO_POSTGRESQL,
-    VARIABLES,
+    RECEIVER_VARIABLES,
     data_directory,
     find_servers,
     path_of,
@@ -254,7 +254,7 @@ def _read_file(environ: Mapping[str, str], mistakes: list[str], *, need_secrets:
 
 def _place(environ: Mapping[str, str], table: str, key: str) -> str:
     """Name a setting: the variable that has set it, or where it is in the file."""
-    variable = VARIABLES.get(key, "") if table == "receiver" else ""
+    variable = RECEIVER_VARIABLES.get(key, "") if table == "receiver" else ""
     return variable if environ.get(variable) else f"{path_of(environ)}: [{table}] {key}".rstrip()
 
 

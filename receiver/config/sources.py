@@ -35,7 +35,7 @@ def table_of(sender: str, *references: str) -> Source:
 
 
 class Around(NamedTuple):
-    """What a source is read with: the environment, and what [receiver] has for all sources.
+    """The surroundings of a source: the environment, and what [receiver] has for all sources.
 
     Without `need_secrets`, a secret that is not in this environment is not a mistake.
     """
