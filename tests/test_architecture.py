@@ -266,6 +266,7 @@ LIBRARIES = {
         "receiver.remote.pull",
         "jobs.configured.commands",
     ),
+    "pygments": ("receiver.dashboard",),
     "redis": ("receiver.redis", "jobs.worker", "jobs.mirror", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",

@@ -3,7 +3,7 @@
 `mount` puts it into the application and `blueprint` is what all pages share. `sign_in` lets a person in, slowed down
 by `sign_in_throttle`, and `sessions` remembers who is in. The pages:
 
-- `overview`, made of a `stacked_chart` and `alert_links`
+- `overview`, with `alert_links`
 - `find`, the field on top; `events`, the list, of which `event_selection` replays several
 - `event_page`
 - `issues`, `bulk_replay`
@@ -15,5 +15,5 @@ by `sign_in_throttle`, and `sessions` remembers who is in. The pages:
 - `operations`: a form for everything else that the desk does
 
 `tabs` says which of them stand on top. What they are made of: `event_form` reads a filter, `charts` draws bars,
-and `template_filters` writes values.
+`highlighting` colours code, and `template_filters` writes values.
 """

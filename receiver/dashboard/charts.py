@@ -1,17 +1,18 @@
-"""Bars of a chart, as numbers: the templates draw them as SVG, without a style or a script."""
+"""Charts as numbers, which the templates draw as SVG, without a style or a script: bars in layers, and a line."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hookonce.receiver.dashboard import template_filters
+from hookonce.receiver.dashboard.template_filters import at, count
 from hookonce.receiver.desk.rows import Count
 
 HEIGHT = 100.0
 """Height of a chart in its own units; a bucket is 10 wide, 8 of them the bar."""
 BAR_STEP = 10
-_MIN_BAR_HEIGHT = 1.5
-"""How high a bar is that is not nothing."""
+_LEAST = 1.5
+"""Height of a layer of few beside many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +43,32 @@ FORTNIGHT = Span("14 d", timedelta(days=1), 14)
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar: where it stands, and its title, shown when it is pointed at."""
+class Layer:
+    """A part of one bar."""
 
-    x: int
+    kind: str
     y: float
     height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bucket: its place, its layers, and its title, shown when it is pointed at."""
+
+    x: int
+    layers: list[Layer]
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One kind of thing over the span: its bars, their sum, and the most per minute."""
+    """`line` has the points of the line; `top` is the number at the upper edge, `totals` the sums by kind."""
 
-    what: str
     bars: list[Bar]
+    line: str
     width: int
-    total: int
-    peak: float
+    top: int
+    totals: dict[str, int]
 
 
 class Table:
@@ -68,9 +77,10 @@ class Table:
     def __init__(self, rows: Iterable[Count], begins: Sequence[datetime]) -> None:
         self._places = {begin: place for place, begin in enumerate(begins)}
         self._counts: dict[tuple[str, str], list[int]] = {}
-        for at, source, what, count in rows:
-            if at in self._places:
-                self._of(source, what)[self._places[at]] += count
+        for moment, source, what, number in rows:
+            if moment in self._places:
+                counts = self._counts.setdefault((source, what), [0] * len(self._places))
+                counts[self._places[moment]] += number
 
     @property
     def sources(self) -> set[str]:
@@ -79,42 +89,60 @@ class Table:
 
     def counts(self, what: str, source: str | None = None) -> list[int]:
         """Return one kind over the buckets, of one source or of all."""
-        if source is not None:
-            return self._counts.get((source, what)) or [0] * len(self._places)
-        chosen = [counts for (_, kind), counts in self._counts.items() if kind == what]
+        chosen = [
+            counts
+            for (named, kind), counts in self._counts.items()
+            if kind == what and source in {None, named}
+        ]
         return [sum(each) for each in zip(*chosen, strict=True)] or [0] * len(self._places)
 
-    def _of(self, source: str, what: str) -> list[int]:
-        return self._counts.setdefault((source, what), [0] * len(self._places))
 
-
-def chart(what: str, counts: Sequence[int], begins: Sequence[datetime], now: datetime) -> Chart:
-    """Scale counts to bars; the highest fills the chart. `begins` has at least two buckets."""
-    top = max(counts, default=0)
-    minutes = (begins[1] - begins[0]) / timedelta(minutes=1)
-    bars = [
-        _bar(n, count, top, f"{template_filters.at(begin)[:-3]} UTC: {template_filters.count(count)} {what}")
-        for n, (count, begin) in enumerate(zip(counts, begins, strict=True))
-        if count
+def chart(counts: Mapping[str, Sequence[int]], begins: Sequence[datetime], line: str = "") -> Chart:
+    """Draw the counts of each kind as layers, the first one lowest, and those of one kind as a line."""
+    stacks = [{kind: each[n] for kind, each in counts.items() if kind != line} for n in range(len(begins))]
+    lined = counts.get(line, ())
+    top = round_above(max([*(sum(each.values()) for each in stacks), *lined], default=0))
+    bars = []
+    for n, (begin, stack) in enumerate(zip(begins, stacks, strict=True)):
+        said = ", ".join(f"{count(each[n])} {kind}" for kind, each in counts.items() if each[n])
+        if said:
+            bars.append(Bar(n * BAR_STEP + 1, _layers(stack, top), f"{at(begin)[:-3]} UTC: {said}"))
+    points = [
+        f"{n * BAR_STEP + x},{HEIGHT * (1 - number / top):.1f}"
+        for n, number in enumerate(lined)
+        for x in (0, BAR_STEP)
     ]
-    begun = max((now - begins[-1]) / timedelta(minutes=1), 1.0)
-    peak = max([counts[-1] / begun, *(count / minutes for count in counts[:-1])])
-    return Chart(what, bars, len(counts) * BAR_STEP, sum(counts), peak)
+    totals = {kind: sum(each) for kind, each in counts.items()}
+    return Chart(bars, " ".join(points), len(begins) * BAR_STEP, top, totals)
 
 
-def _bar(place: int, count: int, top: int, title: str) -> Bar:
-    height = max(_MIN_BAR_HEIGHT, round(count / top * HEIGHT, 1))
-    return Bar(place * BAR_STEP + 1, round(HEIGHT - height, 1), height, title)
+def _layers(stack: Mapping[str, int], top: int) -> list[Layer]:
+    layers, ground = [], HEIGHT
+    for kind, number in stack.items():
+        if number:
+            height = max(_LEAST, round(number / top * HEIGHT, 2))
+            ground -= height
+            layers.append(Layer(kind, round(ground, 2), height))
+    return layers
+
+
+def round_above(number: int) -> int:
+    """Return 2, or the next even one of 1, 2, 4, 6, 10 times a power of ten: a scale that can be halved."""
+    if number <= 2:  # noqa: PLR2004  the least scale
+        return 2
+    power = int(10 ** math.floor(math.log10(number)))
+    steps = (step * power for step in (1, 2, 4, 6, 10))
+    return next(step for step in steps if step >= number and step % 2 == 0)
 
 
 def trends(hours: Mapping[datetime, int], now: datetime) -> list[tuple[Span, Chart]]:
-    """Chart what failed by hour: the last day, then the last two weeks by day."""
+    """Chart failures by hour: the last day, then the last two weeks by day."""
     charts = []
     for span in (DAY, FORTNIGHT):
         begins = span.begins(now)
         counts = [0] * span.buckets
-        for hour, count in hours.items():
+        for hour, number in hours.items():
             if begins[0] <= hour <= now:
-                counts[(hour - begins[0]) // span.bucket] += count
-        charts.append((span, chart("failed", counts, begins, now)))
+                counts[(hour - begins[0]) // span.bucket] += number
+        charts.append((span, chart({"failed": counts}, begins)))
     return charts

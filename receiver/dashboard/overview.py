@@ -12,7 +12,6 @@ from hookonce.receiver.dashboard.alert_links import shown
 from hookonce.receiver.dashboard.blueprint import DashboardContext, admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.source_pages.sources import url_of
-from hookonce.receiver.dashboard.stacked_chart import stacked
 from hookonce.receiver.desk.access.history import AuditQuery, list_audit
 from hookonce.receiver.desk.rows import StatusCount
 from hookonce.receiver.desk.stats import get_stats, traffic
@@ -21,7 +20,10 @@ from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from hookonce.receiver.redis.workers import alive
 
-KINDS = ("accepted", EventStatus.DONE, EventStatus.IGNORED, EventStatus.DEAD, "rejected")
+RECEIVED = {"accepted": "new", "duplicate": "repeated", "rejected": "rejected"}
+ENDS = (EventStatus.DONE, EventStatus.IGNORED, EventStatus.DEAD)
+LAYERS = (*ENDS, "rejected")
+"""The layers of the chart, from below; what needs a person is on top."""
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
 _MAX_CHANGES = 8
 _LATE_AFTER = timedelta(minutes=1)
@@ -30,11 +32,21 @@ _LATE_AFTER = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One source: how much of each kind, and a small chart of what it sent."""
+    """One source, or all: how much of each kind, and a small chart of what is new."""
 
     source: str
     totals: dict[str, int]
     chart: Chart
+
+    @property
+    def received(self) -> int:
+        """How much was received: the sum of its three columns."""
+        return sum(self.totals[kind] for kind in RECEIVED)
+
+    @property
+    def ended(self) -> int:
+        """How many events ended: the sum of their three columns."""
+        return sum(self.totals[kind] for kind in ENDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +82,14 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "spans": list(SPANS),
         "begins": begins,
         "source": source,
-        "chart": stacked(table, begins, span.bucket, source),
-        "repeated": sum(table.counts("duplicate", source)),
-        "kinds": KINDS,
-        "rows": _by_source(table, begins, now),
+        "chart": chart(
+            {kind: table.counts(kind, source) for kind in ("accepted", *LAYERS)}, begins, line="accepted"
+        ),
+        "all": _row(table, begins, source),
+        "columns": (RECEIVED, {each: each for each in ENDS}),
+        "rows": [
+            _row(table, begins, name) for name in sorted(table.sources | set(context().settings.sources))
+        ],
         "kept": kept,
         "all_kept": sum(kept.values(), Counter()),
         "set_up": []
@@ -114,12 +130,6 @@ def _kept(counts: Iterable[StatusCount], only: str | None) -> dict[str, Counter[
     return kept
 
 
-def _by_source(table: Table, begins: Sequence[datetime], now: datetime) -> list[Row]:
-    return [
-        Row(
-            name,
-            {kind: sum(table.counts(kind, name)) for kind in KINDS},
-            chart("accepted", table.counts("accepted", name), begins, now),
-        )
-        for name in sorted(table.sources | set(context().settings.sources))
-    ]
+def _row(table: Table, begins: Sequence[datetime], source: str | None) -> Row:
+    totals = {kind: sum(table.counts(kind, source)) for kind in (*RECEIVED, *ENDS)}
+    return Row(source or "", totals, chart({"accepted": table.counts("accepted", source)}, begins))

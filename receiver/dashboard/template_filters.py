@@ -7,6 +7,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from hookonce.receiver.dashboard.highlighting import highlighted
+
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _INVISIBLE = "\N{REPLACEMENT CHARACTER}"
 _NONE = "\N{EN DASH}"
@@ -110,6 +112,6 @@ def as_json(value: object) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (at, exact, iso, ago, span, count, short, size, percent, plain, coded, as_json)
+    for each in (at, exact, iso, ago, span, count, short, size, percent, plain, coded, as_json, highlighted)
 }
 """Filters of the templates, by name."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.dashboard.charts import SPANS, Table
+from hookonce.receiver.dashboard.charts import SPANS, Table, chart, round_above
+from hookonce.receiver.dashboard.overview import LAYERS
 from hookonce.receiver.dashboard.source_pages.source_health import Signs, health
-from hookonce.receiver.dashboard.stacked_chart import LAYERS, round_above, stacked
 from hookonce.receiver.dashboard.template_filters import coded
 from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.stats.activity import Count
@@ -81,20 +81,20 @@ def test_scale_is_a_round_number_that_can_be_halved(number, above):
 
 
 def test_stack_adds_up_and_fits_its_scale():
-    span = SPANS["1h"]
-    begins = span.begins(NOW)
-    rows = [Count(begins[3], "stripe", kind, n) for n, kind in enumerate(("accepted", *LAYERS), 5)]
+    begins = SPANS["1h"].begins(NOW)
+    kinds = ("accepted", *LAYERS)
+    table = Table([Count(begins[3], "stripe", kind, n) for n, kind in enumerate(kinds, 5)], begins)
 
-    chart = stacked(Table(rows, begins), begins, span.bucket, None)
+    made = chart({kind: table.counts(kind) for kind in kinds}, begins, line="accepted")
 
-    (bar,) = chart.bars
-    assert chart.scale == [40, 20, 0]
-    assert chart.totals == {"accepted": 5, "done": 6, "ignored": 7, "dead": 8, "rejected": 9}
+    (bar,) = made.bars
+    assert made.top == 40
+    assert made.totals == {"accepted": 5, "done": 6, "ignored": 7, "dead": 8, "rejected": 9}
     assert sum(layer.height for layer in bar.layers) == pytest.approx(100 * (6 + 7 + 8 + 9) / 40)
     assert [layer.y + layer.height for layer in bar.layers[1:]] == pytest.approx(
         [each.y for each in bar.layers[:-1]]
     )
-    assert bar.title == "2026-01-05 11:11 UTC, 1 min: 5 accepted, 6 done, 7 ignored, 8 dead, 9 rejected"
+    assert bar.title == "2026-01-05 11:11 UTC: 5 accepted, 6 done, 7 ignored, 8 dead, 9 rejected"
 
 
 @pytest.mark.parametrize(

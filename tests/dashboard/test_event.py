@@ -43,7 +43,7 @@ def test_dead_event_shows_why_it_died(inbox, browser):
     assert '<p class="error-name id">ValueError' in page
     assert '<p class="error-message">no such customer: &#39;cus_1&#39;</p>' in page
     assert page.count("the same error") == 2
-    assert "&#34;amount&#34;: 100" in page
+    assert '<span class="nt">"amount"</span>: <span class="m">100</span>' in page
     assert "shop.credit" in page
 
 
@@ -112,7 +112,7 @@ def test_event_shows_redeliveries_repeats_and_conflicts(inbox, browser):
     assert "answered as duplicate" in page
     assert f'<a href="/admin/events/{second}">{second}</a>' in page
     assert "Other bodies under this id" in page
-    assert "&#34;other&#34;: true" in page
+    assert '<span class="nt">"other"</span>: <span class="k">true</span>' in page
     assert f'<a href="/admin/events/{first}">event {first}</a>' in again
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.receiver.dashboard.charts import SPANS, Table, chart
-from hookonce.receiver.ledger.stats.activity import Count
+from hookonce.receiver.ledger.stats.activity import Count, add
 from hookonce.receiver.redis.client import connect
 
 NOW = datetime(2026, 1, 5, 12, 7, 30, tzinfo=UTC)
@@ -41,12 +41,35 @@ def test_overview_says_what_has_become_of_all_events(inbox, browser):
 
     page = browser.get("/admin/").text
 
-    table = page[page.index("by what has become of them") :]
+    table = page[page.index("in the ledger now, by status") :]
     row = table[: table.index("</tr>", table.index("<tbody>"))]
     cells = re.findall(r'data-label="(\w+)">(?:<a [^>]*>)?(\d+)', row)
     kept = {label: int(number) for label, number in cells if number != "0"}
     assert kept == {"events": 5, "done": 1, "dead": 1, "ignored": 2, "received": 1}
     assert kept.pop("events") == sum(kept.values())
+
+
+def test_figures_of_each_source_and_of_all_add_up(inbox, browser):
+    stored = inbox.store("evt_1", "evt_2", "evt_3")
+    inbox.die(stored[0])
+    inbox.end(stored[1:2], "ignored")
+    inbox.end(inbox.store("evt_4", source="github"), "done")
+    add(
+        inbox.connection,
+        {("stripe", "duplicate"): 7, ("stripe", "rejected.stale"): 5, ("", "rejected.bad_body"): 1},
+    )
+
+    page = browser.get("/admin/").text
+
+    table = page[page.index("By source") : page.index("in the ledger now")]
+    rows = [re.findall(r'data-label="(\w+)">(\d+)', row) for row in table.split("</tr>")[1:-1]]
+    figures = [{label: int(number) for label, number in row} for row in rows]
+    assert len(figures) == 4
+    for each in figures:
+        assert each["received"] == each["new"] + each["repeated"] + each["rejected"]
+        assert each["ended"] == each["done"] + each["ignored"] + each["dead"]
+    assert figures[-1] == {label: sum(each[label] for each in figures[:-1]) for label in figures[-1]}
+    assert (figures[-1]["received"], figures[-1]["ended"]) == (17, 3)
 
 
 def test_overview_can_be_of_one_source(inbox, browser):
@@ -82,12 +105,12 @@ def test_buckets_end_with_the_one_that_now_is_in(name):
     assert begins[-1] <= NOW < begins[-1] + SPANS[name].bucket
 
 
-def test_chart_scales_to_its_highest_bar_and_shows_the_least():
+def test_chart_scales_to_its_highest_bar_and_shows_few_beside_many():
     begins = [NOW - timedelta(minutes=n) for n in (3, 2, 1)]
     table = Table([Count(begins[0], "a", "done", 1), Count(begins[2], "b", "done", 1000)], begins)
 
-    drawn = chart("done", table.counts("done"), begins, NOW)
+    drawn = chart({"done": table.counts("done")}, begins)
 
-    assert [(bar.x, bar.height) for bar in drawn.bars] == [(1, 1.5), (21, 100.0)]
-    assert (drawn.total, drawn.peak) == (1001, 1000)
+    assert [(bar.x, bar.layers[0].height) for bar in drawn.bars] == [(1, 1.5), (21, 100.0)]
+    assert drawn.totals == {"done": 1001}
     assert table.counts("done", "a") == [1, 0, 0]

@@ -77,7 +77,7 @@ def test_json_folds_in_a_page_that_opened_beside_a_list(page, listed):
 
     page.get_by_role("button", name="Fold data").click()
 
-    expect(page.locator("#body .j-key", has_text="amount_paid")).to_be_hidden()
+    expect(page.locator("#body .nt", has_text="amount_paid")).to_be_hidden()
 
 
 @pytest.mark.parametrize("options", [{"width": 390}, {"java_script_enabled": False}])

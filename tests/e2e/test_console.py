@@ -108,11 +108,11 @@ def test_json_folds_and_stays_what_it_was(inbox, page):
 
     page.get_by_role("button", name="Fold object").click()
 
-    expect(page.locator("#body .j-key", has_text="customer")).to_be_hidden()
+    expect(page.locator("#body .nt", has_text="customer")).to_be_hidden()
     assert body.evaluate("pre => pre.textContent") == before
     assert '"customer": "cus_7",\n      "amount": 1.5,' in before
     page.get_by_role("button", name="Fold object").click()
-    expect(page.locator("#body .j-text", has_text="cus_7")).to_be_visible()
+    expect(page.locator("#body .s", has_text="cus_7")).to_be_visible()
 
 
 def test_events_are_found_by_what_their_bodies_hold(inbox, page):

@@ -67,7 +67,7 @@ def rows(here: Desk, wanted: Mapping[str, Source], known: Signs, now: datetime) 
             accepted=sum(table.counts("accepted", name)),
             rejected=sum(table.counts("rejected", name)),
             rejected_ever=refused[name],
-            chart=chart("accepted", table.counts("accepted", name), begins, now),
+            chart=chart({"accepted": table.counts("accepted", name)}, begins),
         )
         for name, source in sorted(wanted.items())
     ]

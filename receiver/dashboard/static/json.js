@@ -1,47 +1,29 @@
-// Colours JSON and lets its objects and lists fold. It works on the text that stands there, indented, and keeps each
-// sign of it, so that what is copied is what came. Without it, the text is plain.
+// Lets objects and lists of JSON fold. It works on the lines that stand there, and keeps each sign of them, so that
+// what is copied is what came. Without it, they are all open.
 "use strict";
 (() => {
   const MAX_LINES = 8000;
-  const PARTS = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|\b(true|false|null)\b/g;
-
-  const span = (name, text) => {
-    const made = document.createElement("span");
-    made.className = name;
-    made.textContent = text;
-    return made;
-  };
-  const coloured = (line) => {
-    const made = document.createDocumentFragment();
-    let at = 0;
-    for (const part of line.matchAll(PARTS)) {
-      made.append(line.slice(at, part.index));
-      if (part[1]) made.append(span(part[2] ? "j-key" : "j-text", part[1]), part[2] ?? "");
-      else made.append(span(part[3] ? "j-number" : "j-word", part[0]));
-      at = part.index + part[0].length;
-    }
-    made.append(line.slice(at));
-    return made;
-  };
   const indent = (line) => line.length - line.trimStart().length;
 
+  // No element goes over the end of a line (receiver/dashboard/highlighting.py), so each line is HTML by itself.
   const fold = (pre) => {
     const lines = pre.textContent.split("\n");
+    const marked = pre.innerHTML.split("\n");
     if (lines.length > MAX_LINES) return;
-    const made = document.createDocumentFragment();
+    const made = document.createElement("span");
     const open = [{ into: made, depth: -1 }];
     lines.forEach((line, n) => {
       while (open.length > 1 && indent(line) <= open.at(-1).depth && /^\s*[}\]]/.test(line)) open.pop();
       const into = open.at(-1).into;
       const begins = /[{[]$/.test(line) && n + 1 < lines.length && indent(lines[n + 1]) > indent(line);
-      into.append(coloured(line));
+      into.insertAdjacentHTML("beforeend", marked[n]);
       if (!begins) { into.append(n + 1 < lines.length ? "\n" : ""); return; }
       const button = document.createElement("button");
       button.type = "button";
       button.className = "j-fold";
       button.setAttribute("aria-expanded", "true");
       button.setAttribute("aria-label", `Fold ${line.trim().split(":")[0].replace(/[{["]/g, "").slice(0, 60) || "this"}`);
-      const inner = span("j-inner", "");
+      const inner = document.createElement("span");
       inner.append("\n");
       into.append(button, inner);
       open.push({ into: inner, depth: indent(line) });
