@@ -282,6 +282,32 @@ def test_refreshed_part_is_bounded_for_many_handlers_with_long_logs(inbox, brows
     assert part.count("Shown when the event has ended") == 6
 
 
+def test_each_bar_leads_to_what_it_stands_for(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    put_into_state(
+        inbox.connection, number, runs=[("shop.credit", "waiting", 300), ("shop.mail", "waiting", 0)]
+    )
+    fail_with_lines(inbox, settings, number, 300)
+    inbox.connection.execute("UPDATE hookonce.failures SET attempt = 300 WHERE attempt > 297")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.steps (event, handler, name, state, owner, started_at) SELECT %s, 'shop.credit', 'pay', "
+        "'failed_final', gen_random_uuid(), max(failed_at) FROM hookonce.failures",
+        [number],
+    )
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    timeline = page[page.index('id="timeline"') :]
+    targets = re.findall('<a class="name[^"]*" href="#([^"]+)"', timeline)
+    ids = re.findall(' id="([^"]+)"', page)
+    assert len(targets) == 50 + 1 + 2
+    assert len(set(targets)) == len(targets)
+    assert set(targets) <= set(ids)
+    assert len(set(ids)) == len(ids)
+    assert "250 older attempts are not drawn" in timeline
+    assert "250 older attempts are left out" in page
+
+
 @pytest.mark.parametrize(("why", "text"), [("source:stripe", "its source is"), ("handler", "its handler is")])
 def test_event_shows_why_it_is_parked(inbox, browser, why, text):
     (number,) = inbox.store("evt_1")

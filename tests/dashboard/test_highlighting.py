@@ -6,7 +6,10 @@ import pytest
 from hookonce.receiver.dashboard.highlighting import MAX_HIGHLIGHTED, highlighted
 
 TEXTS = [
-    ("python", 'def credit(event):\n\n    """Text\n    of two lines."""\n    raise KeyError(f"<{event}>")  # why'),
+    (
+        "python",
+        'def credit(event):\n\n    """Text\n    of two lines."""\n    raise KeyError(f"<{event}>")  # why',
+    ),
     ("python", "    half = (of,\n\ta = '''statement & <script>\n"),
     ("json", '{\n  "a": [1.50, true, null, "<b>&amp;\\""],\n  "a": {}\n}'),
     ("json", '{"cut": "in the mid'),

@@ -14,7 +14,7 @@ def test_event_shows_its_steps(browser, event):
     page = browser.get(f"/admin/events/{event}").text
 
     assert "shop.pay: charge" in page
-    assert "&#34;id&#34;: &#34;ch_1&#34;" in page
+    assert '<span class="nt">"id"</span>: <span class="s">"ch_1"</span>' in page
     assert "nobody knows whether it happened" in page
     assert len(re.findall('<code class="id">[0-9a-f]{64}</code>', page)) == 2
 
@@ -32,7 +32,7 @@ def test_person_decides_about_a_stopped_step(inbox, browser, event):
 
     assert answer.location == f"/admin/events/{event}?said=decided"
     page = browser.get(answer.location).text
-    assert "&#34;m_1&#34;" in page
+    assert '<span class="s">"m_1"</span>' in page
     assert "by admin (dashboard)" in page
     assert inbox.audit()[-1] == ("admin (dashboard)", "settle step", f"event {event}")
 

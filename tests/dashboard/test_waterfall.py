@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, Kind, waterfall
+from hookonce.receiver.dashboard.event_page.run_panels import MAX_ATTEMPTS, panels
+from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, waterfall
 from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.results import CALL, AttemptLog, LogLine
@@ -40,6 +41,7 @@ def failure(attempt, started, failed, cycle=1):
         "failed_at": failed,
         "error": "ValueError: no\nmore",
         "traceback": None,
+        "frames": None,
     }
 
 
@@ -73,7 +75,12 @@ def drawn(runs=(), failures=(), steps=(), now=NOW, logs=()):
         deliveries=1,
         repeat_of=None,
     )
-    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps), list(logs)), now)
+    found = Detail(row, None, list(runs), list(failures), [], [], list(steps), list(logs))
+    return waterfall(found, panels(found), now)
+
+
+def rows(made):
+    return [row for lines in made.by_handler.values() for each in lines for row in each]
 
 
 def test_attempts_are_drawn_to_scale():
@@ -82,11 +89,14 @@ def test_attempts_are_drawn_to_scale():
         [failure(1, after(milliseconds=100), after(milliseconds=200))],
     )
 
-    _, first, second = made.rows
+    first, second = rows(made)
     bars = [made.scale.span(row.start, row.end) for row in (first, second)]
 
     assert [(bar.x, bar.width) for bar in bars] == [(25.0, 25.0), (50.0, 50.0)]
-    assert [row.took for row in (first, second)] == [timedelta(milliseconds=100), timedelta(milliseconds=200)]
+    assert [row.end - row.start for row in (first, second)] == [
+        timedelta(milliseconds=100),
+        timedelta(milliseconds=200),
+    ]
     assert made.scale.gaps == []
 
 
@@ -99,7 +109,7 @@ def test_long_pause_becomes_a_gap_that_tells_its_length():
         ],
     )
 
-    _, first, second = made.rows
+    first, second = rows(made)
     one, other = (made.scale.span(row.start, row.end) for row in (first, second))
 
     assert [gap.length for gap in made.scale.gaps] == [timedelta(minutes=5) - timedelta(milliseconds=40)]
@@ -111,10 +121,10 @@ def test_long_pause_becomes_a_gap_that_tells_its_length():
 def test_attempt_whose_begin_is_not_known_is_marked_at_its_end():
     made = drawn([run("waiting", 1, due_at=after(hours=2))], [failure(1, None, after(seconds=3))])
 
-    _, failed, following = made.rows
+    failed, following = rows(made)
 
-    assert (failed.took, failed.end) == (None, after(seconds=3))
-    assert (following.kind, following.name, following.detail) == (Kind.NEXT, "Attempt 2", "due")
+    assert (failed.start, failed.end) == (None, after(seconds=3))
+    assert (following.kind, following.name, following.end) == ("next", "Attempt 2", after(hours=2))
 
 
 def test_steps_stand_below_the_attempt_that_did_them():
@@ -127,7 +137,7 @@ def test_steps_stand_below_the_attempt_that_did_them():
         ],
     )
 
-    assert [row.name for row in made.rows] == ["Received", "Attempt 1", "charge", "Attempt 2", "mail"]
+    assert [row.name for row in rows(made)] == ["Attempt 1", "charge", "Attempt 2", "mail"]
 
 
 def test_traced_calls_stand_below_the_attempt_that_made_them():
@@ -143,18 +153,18 @@ def test_traced_calls_stand_below_the_attempt_that_made_them():
         logs=[AttemptLog(handler=HANDLER, cycle=1, attempt=2, lines=lines)],
     )
 
-    assert [(row.name, row.state, row.took and row.took.total_seconds()) for row in made.rows[3:]] == [
+    assert [(row.name, row.state, (row.end - row.start).total_seconds()) for row in rows(made)[2:]] == [
         ("charge", "done", 0.33),
         ("POST api.stripe.com", "done", 0.25),
         ("GET tax.example", "failed", 0.09),
     ]
-    assert made.rows[4].start == after(seconds=2, milliseconds=100)
+    assert rows(made)[3].start == after(seconds=2, milliseconds=100)
 
 
 def test_short_work_has_the_whole_width_and_a_short_wait_is_to_scale():
     made = drawn([run("done", 1, after(milliseconds=6), after(milliseconds=7))])
 
-    bar = made.scale.span(made.rows[-1].start, made.rows[-1].end)
+    bar = made.scale.span(rows(made)[-1].start, rows(made)[-1].end)
 
     assert made.scale.gaps == []
     assert (bar.x + bar.width, bar.width) == pytest.approx((100, 14.3), abs=0.1)
@@ -177,14 +187,14 @@ def test_time_that_is_still_to_come_is_no_part_of_the_length():
     )
 
     assert made.length == timedelta(seconds=20)
-    assert made.ticks[-1].after == timedelta(hours=12)
+    assert made.edges[1] == timedelta(hours=12)
     assert drawn().length == timedelta()
 
 
 def test_running_attempt_shows_how_far_its_lease_reaches():
     made = drawn([run("running", 1, after(seconds=1), lease_until=after(seconds=31))], now=after(seconds=2))
 
-    row = made.rows[-1]
+    (row,) = rows(made)
 
     assert (row.start, row.end, row.until) == (after(seconds=1), after(seconds=2), after(seconds=31))
     (pause,) = made.scale.gaps
@@ -201,11 +211,24 @@ def test_very_many_attempts_are_bounded_and_told():
 
     made = drawn([run("dead", 300, after(minutes=300), after(minutes=300, seconds=1))], failures)
 
-    assert len(made.rows) == MAX_ROWS + 1
-    assert made.left_out == 240
-    assert made.rows[-1].name == "Attempt 300"
-    spans = [made.scale.span(row.start, row.end) for row in made.rows[1:]]
+    assert len(rows(made)) == MAX_ATTEMPTS
+    assert made.left_out == 250
+    assert rows(made)[-1].name == "Attempt 300"
+    spans = [made.scale.span(row.start, row.end) for row in rows(made)]
     assert all(span.x >= 0 and span.x + span.width <= 100 for span in spans)
+
+
+def test_rows_of_many_handlers_are_bounded_together():
+    failures = [
+        failure(n, after(minutes=n), after(minutes=n, seconds=1)) | {"handler": handler}
+        for n in range(1, 51)
+        for handler in ("a", "b")
+    ]
+    runs = [run("dead", 50).model_copy(update={"handler": handler}) for handler in ("a", "b")]
+
+    made = drawn(runs, failures)
+
+    assert (len(rows(made)), made.left_out) == (MAX_ROWS, 100 - MAX_ROWS)
 
 
 @pytest.mark.parametrize("cycle", [1, 2])
@@ -230,11 +253,11 @@ def test_replay_begins_the_count_of_attempts_anew(cycle):
         ],
     )
 
-    assert [row.name for row in made.rows] == ["Received", "Attempt 1", "Replay 1"][: 1 + cycle]
+    assert [row.name for row in rows(made)] == ["Attempt 1", "Replay 1"][:cycle]
 
 
 def test_event_that_nobody_has_taken_is_only_received():
-    assert [row.kind for row in drawn().rows] == [Kind.ARRIVAL]
+    assert rows(drawn()) == []
 
 
 @pytest.mark.parametrize(("answer", "state"), [(7, "done"), (None, "failed")])
@@ -250,7 +273,7 @@ def test_wait_for_another_event_is_a_row_from_its_first_call_to_its_answer(answe
     )
     done = run("done", started=after(minutes=5), finished=after(minutes=5, seconds=1), awaited=[wait])
 
-    (row,) = [row for row in drawn([done]).rows if row.kind is Kind.AWAITED]
+    (row,) = [row for row in rows(drawn([done])) if row.kind == "awaited"]
 
     assert (row.name, row.state, row.waited) == ("ci", state, "for github check_run")
     assert row.wait == timedelta(minutes=4, seconds=59)

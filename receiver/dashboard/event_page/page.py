@@ -12,7 +12,7 @@ from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, 
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
-from hookonce.receiver.dashboard.event_page.run_panels import panels
+from hookonce.receiver.dashboard.event_page.run_panels import WHOLE_TRACEBACKS, anchor, panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
 from hookonce.receiver.desk import content, replays
 from hookonce.receiver.desk.content import ShownEvent
@@ -52,12 +52,15 @@ def event(number: int) -> str:
     if found is None:
         abort(404, _GONE.format(number))
     now = datetime.now(UTC)
+    shown = panels(found)
     page = {
         "view": form.typed,
-        "waterfall": waterfall(found, now),
+        "waterfall": waterfall(found, shown, now),
+        "anchor": anchor,
+        "WHOLE_TRACEBACKS": WHOLE_TRACEBACKS,
         "found": found,
         "event": found.event,
-        "panels": panels(found),
+        "panels": shown,
         "steps": found.steps,
         "StepStatus": StepStatus,
         "now": now,

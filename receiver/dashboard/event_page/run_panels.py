@@ -1,8 +1,8 @@
-"""The runs of an event as its page tells them: what failed first, and of each its latest error with the code."""
+"""The runs of an event as its page shows them: dead ones first, and of each its latest error with the code."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,22 +18,45 @@ _NAME = re.compile(r"([A-Za-z_][\w.]*)(?=: |$| \()")
 _ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED)
 
 
+def anchor(kind: str, subject: str, *number: int) -> str:
+    """Return the id of a part of the page.
+
+    It is hexadecimal: htmx looks for what it keeps with "#" and the id, and takes a dot in it for a class.
+    """
+    return "-".join([kind, subject.encode().hex(), *map(str, number)])
+
+
+def numbered(cycle: int, attempt: int) -> str:
+    """Return the name of an attempt."""
+    if cycle == 1:
+        return f"Attempt {attempt}"
+    return f"Replay {cycle - 1}" + (f", attempt {attempt}" if attempt > 1 else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt; `errors` are those of its traceback, the one that ended it first."""
+    """A failed attempt; `errors` are those of its traceback, the one that ended it first.
+
+    It is the `nth` under its number: an attempt that is not charged gives its number to the next one.
+    """
 
     row: Mapping[str, Any]
     errors: Sequence[Raised]
+    nth: int = 1
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
+    def of(cls, row: Mapping[str, Any], nth: int = 1) -> Self:
         """Take a row as `event_details.detail` gives it."""
-        return cls(row, row["frames"].errors[::-1] if row["frames"] else ())
+        return cls(row, row["frames"].errors[::-1] if row["frames"] else (), nth)
 
     @property
     def number(self) -> tuple[int, int]:
         """The cycle and the number of the attempt."""
         return self.row["cycle"], self.row["attempt"]
+
+    def id(self, kind: str) -> str:
+        """Return the id of a part of the page that is about it."""
+        return anchor(kind, self.row["handler"], *self.number, *([self.nth] if self.nth > 1 else []))
 
     @property
     def place(self) -> Frame | None:
@@ -47,10 +70,6 @@ class Failure:
         error, said = str(self.row["error"]), self.errors[0].said if self.errors else ""
         name = _NAME.match(said)
         return said if name and error.startswith(name[1].rpartition(".")[2]) else error
-
-    def has_code_of(self, newer: "Failure") -> bool:
-        """Whether its frames, with the code, are those of a failure that is shown above it."""
-        return [each.frames for each in self.errors] == [each.frames for each in newer.errors]
 
     @property
     def was_killed(self) -> bool:
@@ -71,10 +90,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """The log of an attempt; of several under one number, since its handler put it off, it is the `nth`.
-
-    `is_unread` says that its lines were not asked for.
-    """
+    """The log of an attempt, the `nth` under its number; `is_unread` if its lines were not asked for."""
 
     log: AttemptLog
     nth: int
@@ -85,38 +101,46 @@ class Logged:
         """The cycle and the number of the attempt."""
         return self.log.cycle, self.log.attempt
 
+    @property
+    def id(self) -> str:
+        """Its id on the page."""
+        return anchor("log", self.log.handler, *self.number, *([self.nth] if self.nth > 1 else []))
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that is over: how it failed, if it did, and what it logged."""
+    """An attempt that is over: how it failed, if it did, the failure that is shown above it, and what it logged."""
 
-    cycle: int
-    attempt: int
+    number: tuple[int, int]
     failure: Failure | None
     newer: Failure | None
-    """The failure that is shown above it."""
     logs: Sequence[Logged]
-    is_brief: bool
-    """Whether little of its traceback is shown."""
 
     @property
     def has_same_error(self) -> bool:
-        """Whether the failure above it says the same."""
+        """Whether the failure above it has the same error."""
         return bool(self.failure and self.newer and self.failure.row["error"] == self.newer.row["error"])
 
     @property
     def has_same_code(self) -> bool:
         """Whether the failure above it shows its code."""
-        return bool(self.failure and self.newer and self.failure.has_code_of(self.newer))
+        mine, newer = (
+            [each.frames for each in one.errors] if one else None for one in (self.failure, self.newer)
+        )
+        return mine is not None and mine == newer
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One run, with its failed attempts of all cycles and what its attempts logged, the newest first."""
+    """One run, with its failed attempts of all cycles and what its attempts logged, the newest first.
+
+    `left_out` older failures are not shown.
+    """
 
     run: Run
     failures: Sequence[Failure]
     logs: Sequence[Logged]
+    left_out: int
 
     @property
     def latest(self) -> Failure | None:
@@ -132,44 +156,43 @@ class Panel:
     @property
     def earlier(self) -> Sequence[Attempt]:
         """The attempts but for what is shown of the latest by itself, the newest first."""
-        newer = dict(zip((each.number for each in self.failures[1:]), self.failures, strict=False))
-        failures = {each.number: each for each in self.failures if each is not self.latest}
         logs: dict[tuple[int, int], list[Logged]] = {}
         for each in self.logs:
             if each is not self.log:
                 logs.setdefault(each.number, []).append(each)
-        numbers = sorted({*failures, *logs}, reverse=True)
-        return [
-            Attempt(
-                *number,
-                failures.get(number),
-                newer.get(number),
-                logs.get(number, ()),
-                nth >= WHOLE_TRACEBACKS,
-            )
-            for nth, number in enumerate(numbers)
+        found = [
+            Attempt(each.number, each, newer, logs.pop(each.number, ()))
+            for each, newer in zip(self.failures, [None, *self.failures], strict=False)
+            if each is not self.latest
         ]
+        found += [Attempt(number, None, None, each) for number, each in logs.items()]
+        return sorted(found, key=lambda attempt: attempt.number, reverse=True)
 
 
 def panels(found: ShownEvent) -> list[Panel]:
     """Return the runs of an event: dead ones first, then what is open, then what is done."""
-    made = [Panel(run, _failures(found, run.handler), _logs(found, run.handler)) for run in found.runs]
+    made = [_panel(found, run) for run in found.runs]
     return sorted(made, key=lambda panel: (_ORDER.index(RunStatus(panel.run.status)), panel.latest is None))
 
 
-def _failures(found: ShownEvent, handler: str) -> list[Failure]:
-    mine = [failure for failure in found.failures if failure["handler"] == handler][::-1][:MAX_ATTEMPTS]
-    return [Failure.of(row) for row in mine]
+def _panel(found: ShownEvent, run: Run) -> Panel:
+    rows = [each for each in found.failures if each["handler"] == run.handler]
+    numbers = [(each["cycle"], each["attempt"]) for each in rows]
+    failures = [Failure.of(row, nth) for row, nth in zip(rows, _counted(numbers), strict=True)]
+    kept = [each for each in found.logs if each.handler == run.handler]
+    nths = _counted((each.cycle, each.attempt) for each in kept)
+    logs = [Logged(log, nth, _is_unread(found, log)) for log, nth in zip(kept, nths, strict=True)]
+    return Panel(run, failures[::-1][:MAX_ATTEMPTS], logs[::-1], max(len(rows) - MAX_ATTEMPTS, 0))
 
 
-def _logs(found: ShownEvent, handler: str) -> list[Logged]:
+def _counted(numbers: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield how often each number has come so far."""
     seen: Counter[tuple[int, int]] = Counter()
-    made = []
-    for log in found.logs:
-        if log.handler == handler:
-            number = log.cycle, log.attempt
-            seen[number] += 1
-            has_lines = log.lines or log.left_out or log.unreadable
-            is_unread = not has_lines and (handler, *number) in found.unread_logs
-            made.append(Logged(log, seen[number], is_unread))
-    return made[::-1]
+    for number in numbers:
+        seen[number] += 1
+        yield seen[number]
+
+
+def _is_unread(found: ShownEvent, log: AttemptLog) -> bool:
+    is_empty = not (log.lines or log.left_out or log.unreadable)
+    return is_empty and (log.handler, log.cycle, log.attempt) in found.unread_logs

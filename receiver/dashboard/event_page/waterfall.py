@@ -7,13 +7,13 @@ rest. Widths are percentages for attributes of SVG, since the policy of the page
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Literal, NamedTuple
 
+from hookonce.receiver.dashboard.event_page.run_panels import Failure, Panel, anchor, numbered
 from hookonce.receiver.desk.content import ShownEvent
-from hookonce.receiver.desk.rows import Run, Step, StepStatus, Wait
+from hookonce.receiver.desk.rows import Run, StepStatus
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_ROWS = 60
@@ -26,94 +26,66 @@ _SHORTEST_PAUSE = timedelta(milliseconds=50)
 """A shorter pause is always drawn to scale: as a gap it would look shorter than the work of a millisecond beside it."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
-_TICK_DISTANCE = 45.0
+_LABEL_DISTANCE = 45.0
 """How far apart labels stand, in per cent: the longest, '2 min 59 s', on the narrowest track."""
 _UNFOLDED = 5
 """Attempts of a handler that are drawn unfolded, the newest."""
 
 
-class Kind(StrEnum):
-    """Kinds of rows."""
-
-    ARRIVAL = "arrival"
-    ATTEMPT = "attempt"
-    STEP = "step"
-    CALL = "call"
-    AWAITED = "awaited"
-    NEXT = "next"
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the waterfall: what waited (thin), then what was at work (a bar); `state` is its status, for colour.
+    """One line: a wait (thin) from `since` on, then work (a bar) from `start` to `end`; `state` is its status.
 
-    `waited` says what for. Without `start` nobody knows when it began, and `end` alone is marked. `until` is where a
-    lease ends.
+    Without `start` nobody knows when it began, and `end` alone is marked. `until` is the end of a lease, `target` the
+    id of the part of the page that the line stands for, `waited` the reason of the wait.
     """
 
-    kind: Kind
+    kind: Literal["attempt", "step", "call", "awaited", "next"]
     name: str
     state: str
-    handler: str = ""
-    start: datetime | None = None
-    end: datetime | None = None
+    target: str
+    start: datetime | None
+    end: datetime
     since: datetime | None = None
     waited: str = ""
     until: datetime | None = None
-    detail: str = ""
-    attempt: tuple[int, int] = (1, 0)
-    """The cycle and the number of the attempt."""
 
     @property
-    def took(self) -> timedelta | None:
-        """How long it was at work."""
-        return self.end - self.start if self.start and self.end else None
+    def begin(self) -> datetime:
+        """Its beginning, as far as it is known."""
+        return self.start or self.end
 
     @property
     def wait(self) -> timedelta | None:
         """How long nothing was done before."""
-        begin = self.start or self.end
-        return begin - self.since if self.since and begin and begin > self.since else None
+        return self.begin - self.since if self.since and self.begin > self.since else None
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A part of the scale, in per cent."""
 
     x: float
     width: float
 
-    @property
-    def middle(self) -> float:
-        """Its middle."""
-        return round(self.x + self.width / 2, 2)
 
-
-@dataclass(frozen=True, slots=True)
-class Gap(Span):
-    """A pause that is not drawn to scale; `is_told` where there is room to write its length on it."""
-
-    length: timedelta
-    is_told: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A time on the scale, as the span since the event came."""
+class Gap(NamedTuple):
+    """A pause that is not drawn to scale; `is_labelled` where there is room to write its length on it."""
 
     x: float
-    after: timedelta
+    width: float
+    length: timedelta
+    is_labelled: bool
 
 
 @dataclass(slots=True)
 class Scale:
-    """From times to per cent: pieces, each with the time and the place where it begins and ends."""
+    """From times to per cent: pieces, each with the time and the position of its beginning and its end."""
 
     pieces: list[tuple[datetime, datetime, float, float]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
     def at(self, moment: datetime) -> float:
-        """Return where a time is."""
+        """Return the position of a time."""
         for begin, end, left, right in self.pieces:
             if moment <= end:
                 share = (max(moment, begin) - begin) / (end - begin) if end > begin else 0.0
@@ -121,7 +93,7 @@ class Scale:
         return 100.0
 
     def span(self, begin: datetime, end: datetime) -> Span:
-        """Return where a span of time is, wide enough to be seen."""
+        """Return the position of a span of time, wide enough to be seen."""
         left, right = self.at(begin), self.at(end)
         width = max(right - left, _LEAST_WIDTH)
         return Span(round(min(left, 100 - width), 2), round(width, 2))
@@ -133,203 +105,145 @@ class Lines(NamedTuple):
     folded: Sequence[Row]
     shown: Sequence[Row]
 
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> Self:
-        """Fold what is older than the newest attempts."""
-        attempts = [n for n, row in enumerate(rows) if row.kind == Kind.ATTEMPT]
-        first = attempts[-_UNFOLDED] if len(attempts) > _UNFOLDED else 0
-        return cls(rows[:first], rows[first:])
-
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
     """The rows of an event by handler, on one scale; `left_out` older ones are not drawn."""
 
-    began: datetime
+    came: datetime
     ended: datetime
-    rows: Sequence[Row]
+    by_handler: Mapping[str, Lines]
     scale: Scale
-    ticks: Sequence[Tick]
     left_out: int = 0
-
-    @property
-    def by_handler(self) -> Mapping[str, "Lines"]:
-        """The rows of each handler; those of the event itself under an empty name."""
-        found: dict[str, list[Row]] = {}
-        for row in self.rows:
-            found.setdefault(row.handler, []).append(row)
-        return {handler: Lines.of(rows) for handler, rows in found.items()}
 
     @property
     def has_lease(self) -> bool:
         """Whether a lease is drawn: what is under way goes on until then at the latest."""
-        return any(row.until and row.end and row.until > row.end for row in self.rows)
+        return any(row.until for lines in self.by_handler.values() for row in lines.shown)
 
     @property
     def length(self) -> timedelta:
         """From the arrival of the event to the last thing that has happened to it; zero if nothing has."""
-        return self.ended - self.began
+        return self.ended - self.came
+
+    @property
+    def edges(self) -> tuple[timedelta, timedelta]:
+        """The two ends of the scale, as spans since the event came."""
+        return self.scale.pieces[0][0] - self.came, self.scale.pieces[-1][1] - self.came
 
 
-def waterfall(found: ShownEvent, now: datetime) -> Waterfall:
-    """Draw what is known of an event up to now."""
+def waterfall(found: ShownEvent, panels: Sequence[Panel], now: datetime) -> Waterfall:
+    """Draw what the panels show, up to now."""
     came = found.event.received_at
-    rows: list[Row] = []
-    for handler in sorted({run.handler for run in found.runs} | {each["handler"] for each in found.failures}):
-        rows += _of_handler(found, handler, came, now)
-    newest = sorted(rows, key=lambda row: row.end or row.start or now)[-MAX_ROWS:]
-    kept = [row for row in rows if any(row is each for each in newest)]
-    begins = [row.since or row.start or row.end or came for row in kept]
-    first = came if len(kept) == len(rows) else min(begins, default=came)
-    ends = [moment for row in kept for moment in (row.start, row.end) if moment]
-    last = max([*ends, first + _SHORTEST_WORK])
-    scale = _scale(first, max([last, *(row.until for row in kept if row.until)]), kept)
-    received = Row(Kind.ARRIVAL, "Received", RunStatus.DONE, start=came, end=came)
-    ended = min(max(ends, default=came), now)
-    return Waterfall(came, ended, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
+    drawn = {panel.run.handler: list(_of_handler(found, panel, now)) for panel in panels}
+    newest = sorted((row.end for rows in drawn.values() for row in rows), reverse=True)
+    oldest = newest[MAX_ROWS - 1] if len(newest) > MAX_ROWS else came
+    kept = {name: [row for row in rows if row.end >= oldest] for name, rows in sorted(drawn.items())}
+    rows = [row for each in kept.values() for row in each]
+    left_out = len(newest) - len(rows) + sum(panel.left_out for panel in panels)
+    first = min([row.since or row.begin for row in rows], default=came) if left_out else came
+    last = max([*(row.until or row.end for row in rows), first + _SHORTEST_WORK])
+    ended = min(max([row.end for row in rows], default=came), now)
+    lines = {name: _folded(each) for name, each in kept.items()}
+    return Waterfall(came, ended, lines, _scale(first, last, rows), left_out)
 
 
-def _of_handler(found: ShownEvent, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
-    """Yield the attempts of a handler, oldest first, each followed by the steps that it did."""
-    run = next((run for run in found.runs if run.handler == handler), None)
-    yield from (_wait(each, handler, now) for each in (run.awaited if run else ()))
-    attempts = sorted(_attempts(found, handler, run, now), key=lambda row: row.attempt)
-    steps = [step for step in found.steps if step.handler == handler]
-    before, before_cycle = came, 1
-    for row in attempts:
-        cycle = row.attempt[0]
-        row.since = before if cycle == before_cycle else None
-        row.waited = row.waited or ("backoff" if row.attempt[1] > 1 else "in the queue")
-        yield row
-        begin, end = row.start, row.end or now
-        mine = [step for step in steps if begin is None or step.started_at >= begin]
-        mine = [step for step in mine if step.started_at <= end]
+def _folded(rows: Sequence[Row]) -> Lines:
+    attempts = [n for n, row in enumerate(rows) if row.kind == "attempt"]
+    first = attempts[-_UNFOLDED] if len(attempts) > _UNFOLDED else 0
+    return Lines(rows[:first], rows[first:])
+
+
+def _of_handler(found: ShownEvent, panel: Panel, now: datetime) -> Iterator[Row]:
+    """Yield the waits and attempts of a handler, oldest first, each followed by its steps and calls."""
+    run, before, cycle = panel.run, found.event.received_at, 1
+    for wait in run.awaited:
+        state = RunStatus.WAITING if wait.ended_at is None else RunStatus.DONE if wait.answer else "failed"
+        awaited = f"for {wait.source} {wait.type}"
+        target = anchor("run", run.handler)
+        yield Row("awaited", wait.name, state, target, None, wait.ended_at or now, wait.since, awaited)
+    steps = [step for step in found.steps if step.handler == run.handler]
+    failed = [(each.number, _failed(each, run)) for each in reversed(panel.failures)]
+    for number, row in [*failed, *_latest(run, now)]:
+        reason = row.waited or ("backoff" if number[1] > 1 else "in the queue")
+        yield replace(row, since=before if number[0] == cycle else None, waited=reason)
+        mine = [step for step in steps if (row.start or step.started_at) <= step.started_at <= row.end]
         steps = [step for step in steps if step not in mine]
-        parts = [*(_step(step, row, now) for step in mine), *_calls(found, row)]
-        yield from sorted(parts, key=lambda part: part.start or part.end or now)
-        before, before_cycle = end, cycle
+        parts = [
+            Row(
+                "step",
+                step.name,
+                step.status if step.status in {StepStatus.DONE, StepStatus.RUNNING} else "failed",
+                anchor("step", f"{step.handler} {step.name}"),
+                step.started_at,
+                step.finished_at or row.end,
+            )
+            for step in mine
+        ]
+        yield from sorted([*parts, *_calls(panel, number, row.start)], key=lambda part: part.begin)
+        before, cycle = row.end, number[0]
 
 
-def _attempts(found: ShownEvent, handler: str, run: Run | None, now: datetime) -> Iterator[Row]:
-    for failure in found.failures:
-        if failure["handler"] == handler:
-            yield _failed(failure, run)
-    if run is None:
-        return
-    this = (run.cycle, run.attempts)
-    row = Row(Kind.ATTEMPT, _numbered(*this), run.status, handler, attempt=this)
+def _failed(failure: Failure, run: Run) -> Row:
+    is_last = failure.number == (run.cycle, run.attempts)
+    state = RunStatus.DEAD if is_last and run.status == RunStatus.DEAD else "failed"
+    started = failure.row["started_at"] or (run.started_at if is_last and run.finished_at else None)
+    name, target = numbered(*failure.number), failure.id("attempt")
+    return Row("attempt", name, state, target, started, failure.row["failed_at"])
+
+
+def _latest(run: Run, now: datetime) -> Iterator[tuple[tuple[int, int], Row]]:
+    """Yield the attempt that succeeded, is running or is to come."""
+    number, target = (run.cycle, run.attempts), anchor("run", run.handler)
+    row = Row("attempt", numbered(*number), run.status, target, run.started_at, run.finished_at or now)
     if run.status == RunStatus.DONE:
-        row.start, row.end, row.detail = run.started_at, run.finished_at, "succeeded"
-        yield row
+        yield number, row
     elif run.status == RunStatus.RUNNING:
-        row.start, row.end, row.until = run.started_at, now, run.lease_until
-        row.detail = "running"
-        yield row
+        until = run.lease_until if run.lease_until and run.lease_until > now else None
+        yield number, replace(row, end=now, until=until)
     elif run.status == RunStatus.WAITING:
-        row.kind, row.state = Kind.NEXT, RunStatus.WAITING
-        row.attempt = (run.cycle, run.attempts + 1)
-        row.name = _numbered(*row.attempt)
-        row.waited = str(run.waits_for or "")
-        is_ahead = run.due_at and run.due_at > now and not run.parked
-        row.end = run.due_at if is_ahead else now
-        row.detail = "due" if is_ahead else "waiting"
-        yield row
+        number = (run.cycle, run.attempts + 1)
+        due = run.due_at if run.due_at and run.due_at > now and not run.parked else now
+        reason = str(run.waits_for or "")
+        yield number, replace(row, kind="next", name=numbered(*number), start=None, end=due, waited=reason)
 
 
-def _failed(failure: Mapping[str, Any], run: Run | None) -> Row:
-    number = (failure["cycle"], failure["attempt"])
-    is_last = run is not None and number == (run.cycle, run.attempts)
-    started = failure["started_at"] or (run.started_at if is_last and run and run.finished_at else None)
-    return Row(
-        Kind.ATTEMPT,
-        _numbered(*number),
-        RunStatus.DEAD if is_last and run and run.status == RunStatus.DEAD else "failed",
-        failure["handler"],
-        start=started,
-        end=failure["failed_at"],
-        detail=(failure["error"].splitlines() or [""])[0],
-        attempt=number,
-    )
-
-
-def _step(step: Step, attempt: Row, now: datetime) -> Row:
-    ended = step.finished_at or (now if step.status == StepStatus.RUNNING else None)
-    state = {StepStatus.DONE: RunStatus.DONE, StepStatus.RUNNING: RunStatus.RUNNING}.get(
-        StepStatus(step.status), "failed"
-    )
-    return Row(
-        Kind.STEP,
-        step.name,
-        state,
-        step.handler,
-        start=step.started_at,
-        end=ended or attempt.end,
-        detail=step.status,
-        attempt=attempt.attempt,
-    )
-
-
-def _calls(found: ShownEvent, attempt: Row) -> Iterator[Row]:
+def _calls(panel: Panel, number: tuple[int, int], begin: datetime | None) -> Iterator[Row]:
     """Yield the calls of other services that an attempt traced, which stand among its lines."""
-    begin = attempt.start
-    if begin is None:
-        return
-    for log in found.logs:
-        if log.handler == attempt.handler and (log.cycle, log.attempt) == attempt.attempt:
-            for line in log.lines:
-                if line.took is not None:
-                    start = begin + timedelta(milliseconds=line.at)
-                    end = start + timedelta(milliseconds=line.took)
-                    state = "failed" if line.level else RunStatus.DONE
-                    yield Row(Kind.CALL, line.text, state, log.handler, start, end, attempt=attempt.attempt)
-
-
-def _wait(wait: Wait, handler: str, now: datetime) -> Row:
-    """Return the row of a wait for another event."""
-    state = RunStatus.WAITING if wait.ended_at is None else RunStatus.DONE if wait.answer else "failed"
-    end = wait.ended_at or now
-    awaited = f"for {wait.source} {wait.type}"
-    return Row(Kind.AWAITED, wait.name, state, handler, end=end, since=wait.since, waited=awaited)
-
-
-def _numbered(cycle: int, attempt: int) -> str:
-    if cycle == 1:
-        return f"Attempt {attempt}"
-    return f"Replay {cycle - 1}" + (f", attempt {attempt}" if attempt > 1 else "")
+    for each in panel.logs:
+        for line in each.log.lines:
+            if each.number == number and begin and line.took is not None:
+                start = begin + timedelta(milliseconds=line.at)
+                end = start + timedelta(milliseconds=line.took)
+                yield Row("call", line.text, "failed" if line.level else RunStatus.DONE, each.id, start, end)
 
 
 def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
     """Lay out the time from the first moment to the last: work by its length, long pauses as gaps."""
-    busy = _merged([(first, first), (last, last), *_work(rows)])
+    busy = _merged([(first, first), (last, last), *((row.begin, row.end) for row in rows)])
     at_work = max(sum((end - begin for begin, end in busy), timedelta()), _SHORTEST_WORK)
     pauses = [
         (end, begin)
         for (_, end), (begin, _) in itertools.pairwise(busy)
         if begin - end > max(at_work * _LONG_PAUSE, _SHORTEST_PAUSE)
     ]
-    if len(pauses) == 1 and pauses[0] == (first, last):
+    if pauses == [(first, last)]:
         pauses = []
     width = min(_GAP_WIDTH, 50 / len(pauses)) if pauses else 0.0
     drawn = last - first - sum((end - begin for begin, end in pauses), timedelta()) or _SHORTEST_WORK
     per_second = (100 - width * len(pauses)) / drawn.total_seconds()
-    scale, x, at = Scale(), 0.0, first
+    scale, x, at, labelled = Scale(), 0.0, first, -_LABEL_DISTANCE
     for begin, end in [*pauses, (last, last)]:
         right = x + (begin - at).total_seconds() * per_second
         scale.pieces.append((at, begin, x, right))
         if end > begin:
             scale.pieces.append((begin, end, right, right + width))
-            told = next((gap.x for gap in reversed(scale.gaps) if gap.is_told), -_TICK_DISTANCE)
-            is_told = right - told >= _TICK_DISTANCE
-            scale.gaps.append(Gap(round(right, 2), round(width, 2), end - begin, is_told))
-        x, at = right + (width if end > begin else 0), end
+            is_labelled = right - labelled >= _LABEL_DISTANCE
+            labelled = right if is_labelled else labelled
+            scale.gaps.append(Gap(round(right, 2), round(width, 2), end - begin, is_labelled))
+            right += width
+        x, at = right, end
     return scale
-
-
-def _work(rows: Iterable[Row]) -> Iterator[tuple[datetime, datetime]]:
-    for row in rows:
-        end = row.end or row.start
-        if end is not None:
-            yield (row.start or end, end)
 
 
 def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
@@ -340,13 +254,3 @@ def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, 
         else:
             found.append((begin, end))
     return found
-
-
-def _ticks(scale: Scale, came: datetime) -> list[Tick]:
-    """Return times for the scale: where its pieces begin, as far as they are apart enough to be read, and its end."""
-    ticks: list[Tick] = []
-    for begin, _, left, _ in [each for each in scale.pieces if each[1] > each[0]]:
-        if left <= 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
-            ticks.append(Tick(round(left, 2), begin - came))
-    ticks.append(Tick(100.0, scale.pieces[-1][1] - came))
-    return ticks

@@ -33,6 +33,13 @@
   tellTimes(document);
   document.addEventListener("htmx:load", (event) => tellTimes(event.detail.elt.parentNode ?? document));
 
+  // A link to a part of the page opens what that is folded in.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    let part = link && document.getElementById(link.hash.slice(1));
+    for (; part; part = part.parentElement) if (part.localName === "details") part.open = true;
+  });
+
   // Copy what a button names, or the page's address; where the browser forbids it, select it.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy], [data-copy-address]");
