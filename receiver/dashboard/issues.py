@@ -83,21 +83,17 @@ def issue(number: str) -> str:
 @admin.post("/issues/<number>")
 def mark(number: str) -> Response:
     """Update an issue's state, or discard its dead events."""
-    which, state = _named(number), request.form.get("state", "")
-    span = SPANS.get(request.form.get("for", ""))
-    if "discard" in request.form:
-        with context().desk() as desk:
-            discard_dead_of(desk, which)
-        return _to(number)
-    if state not in list(IssueState) or (state == IssueState.IGNORED) is (span is None):
-        abort(400, "Say what it is: fixed, open, or ignored for some days.")
-    until = datetime.now(UTC) + span if span else None
+    which, form = _named(number), request.form
     with context().desk() as desk:
-        mark_issue(desk, which=which, asked=IssueMark(state=IssueState(state), until=until))
-    return _to(number)
-
-
-def _to(number: str) -> Response:
+        if "discard" in form:
+            discard_dead_of(desk, which)
+        elif form.get("for") in SPANS:
+            until = datetime.now(UTC) + SPANS[form["for"]]
+            mark_issue(desk, which=which, asked=IssueMark(state=IssueState.IGNORED, until=until))
+        elif form.get("state") in {IssueState.FIXED, IssueState.OPEN}:
+            mark_issue(desk, which=which, asked=IssueMark(state=IssueState(form["state"]), until=None))
+        else:
+            abort(400, "Say what it is: fixed, open, or ignored for some days.")
     return make_response(redirect(url_for("admin.issue", number=number), 303))
 
 

@@ -63,6 +63,10 @@ def evil(event, tx):
 def odd(event, tx):
     return event.data["text"]
 
+@on("stripe", "wide*", name="shop.wide", attempts=1)
+def wide(event, tx):
+    raise ValueError("columns in this line: a hundred, which have room on a screen of 1280 pixels.")
+
 @on("github", "push", name="deploy.start")
 def deploy(event, tx):
     return {"deployed": event.data["after"]}

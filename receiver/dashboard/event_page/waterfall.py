@@ -137,7 +137,7 @@ def waterfall(found: ShownEvent, panels: Sequence[Panel], now: datetime) -> Wate
     came = found.event.received_at
     drawn = {panel.run.handler: list(_of_handler(found, panel, now)) for panel in panels}
     newest = sorted((row.end for rows in drawn.values() for row in rows), reverse=True)
-    oldest = newest[MAX_ROWS - 1] if len(newest) > MAX_ROWS else came
+    oldest = newest[:MAX_ROWS][-1] if newest else came
     kept = {name: [row for row in rows if row.end >= oldest] for name, rows in sorted(drawn.items())}
     rows = [row for each in kept.values() for row in each]
     left_out = len(newest) - len(rows) + sum(panel.left_out for panel in panels)

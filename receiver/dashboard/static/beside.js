@@ -31,17 +31,25 @@
   const open = (link) => {
     const url = new URL(link.href);
     if (url.href === location.href) return;
-    history.pushState(null, "", url);
+    go(url);
     show(url);
   };
   const close = (link) => {
-    history.pushState(null, "", link.href);
+    go(link.href);
     pane.replaceChildren();
     mark();
     found.querySelector("a.id")?.focus({ preventScroll: true });
   };
+  // A link to a part of the page is a step of the history, too: what is shown stays.
+  let shown = location.pathname + location.search;
+  const go = (href) => {
+    history.pushState(null, "", href);
+    shown = location.pathname + location.search;
+  };
   addEventListener("popstate", () => {
     const here = new URL(location.href);
+    if (here.pathname + here.search === shown) return;
+    shown = here.pathname + here.search;
     if (isEvent(here)) show(here); else { pane.replaceChildren(); mark(); }
   });
   document.addEventListener("click", (event) => {
