@@ -204,7 +204,7 @@ def test_page_of_fifty_places_and_five_hundred_lines_stays_small(inbox, browser,
     assert text.count('<span class="log-text">') == 500
     assert text.count('<span class="code-line is-at">') > 50
     assert len(page.data) < 27_000
-    assert sum(len(gzip.compress(each)) for each in files) < 13_000
+    assert sum(len(gzip.compress(each)) for each in files) < 13_500
 
 
 def log_line(inbox, settings, which, *texts):
