@@ -35,7 +35,7 @@ _NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 class RequestModel(BaseModel):
     """A request of a client; a field that is not named is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, strict=True)
 
 
 Row = TypeVar("Row", bound=ResponseModel)
