@@ -15,7 +15,6 @@ from hookonce.providers.kit.registry.message_ids import with_message_ids
 from hookonce.providers.kit.sender import TOO_MANY
 from hookonce.receiver.config.addresses import address_of
 from hookonce.receiver.config.secret_references import Reference, Unreadable, resolve, surroundings
-from hookonce.receiver.config.sender_api import sender_api_mistakes
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 from hookonce.receiver.source import OPTIONS, Source
 
@@ -25,7 +24,7 @@ _DECLARED = frozenset({"hmac", "signed", "jwt"})
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
 _URL = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?(\?[^#\s]*)?")
 TESTS = "HOOKONCE_TESTS"
-_LONGEST_TOLERANCE = timedelta(days=30)
+_LONGEST_TOLERANCE, _SHORTEST_ROUND = timedelta(days=30), timedelta(minutes=10)
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
@@ -184,7 +183,7 @@ def _mistakes(table: Source, provider: Provider, *, need_secrets: bool) -> Itera
     yield from _unproven(table, provider, need_secrets=need_secrets)
     yield from _beyond_limits(table, provider)
     if table.asks:
-        yield from sender_api_mistakes(table, provider)
+        yield from _unanswerable(table, provider)
     if table.accept and provider.mode is None:
         yield f"has accept, but {provider.name} does not tell test events from live ones; remove it"
     if table.tolerance and provider.tolerance is None:
@@ -241,3 +240,31 @@ def _beyond_limits(table: Source, provider: Provider) -> Iterator[str]:
             f'has over_limit = "refuse", but {provider.name} does not send again what is answered 429 or 503; '
             'set "hold", so that nothing is lost'
         )
+
+
+def _unanswerable(table: Source, provider: Provider) -> Iterator[str]:
+    """Yield what is wrong with the questions of a source to its sender."""
+    listing, renewal, is_listed = provider.listing, provider.renewal, table.reconcile or table.api
+    if Reference.parse(table.api_key) is None:
+        yield 'needs api_key where it asks its sender; write api_key = "env:NAME" or "file:/path"'
+    if is_listed and listing is None:
+        yield f"has reconcile or api, and {provider.name} is not asked for what it sent; remove them"
+    if table.renew and renewal is None:
+        yield f"has renew, and {provider.name} has no subscriptions that are renewed; remove it"
+    if table.reconcile and table.reconcile < _SHORTEST_ROUND:
+        yield "reconcile is shorter than 10m; expected that or longer"
+    if listing and is_listed and not re.fullmatch(listing.api, table.api):
+        expected = f"expected {listing.api}" if listing.api else "remove it"
+        yield f"api is not an address of {provider.name}'s list; {expected}"
+    if listing and listing.redeliver and table.id and table.reconcile:
+        yield "has reconcile and id, but its sender's list has its own ids only; remove one of them"
+    if table.renew and not (table.url_reference or table.public_url).startswith("https://"):
+        yield "has renew and no https URL for its sender; set public_url"
+    resources = [each.resource for each in table.renew]
+    if len(set(resources)) < len(resources):
+        yield "renew names a resource twice"
+    yield from (
+        f"renew names {each!r}; expected {renewal.resource}"
+        for each in resources
+        if renewal and not re.fullmatch(renewal.resource, each)
+    )

@@ -27,7 +27,9 @@ Identifier = Annotated[int, Field(ge=1, le=MAX_ID)]
 class ResponseModel(BaseModel):
     """A row that is an answer. What a later version sends besides is passed over where an answer is read."""
 
-    model_config = ConfigDict(defer_build=True, extra="ignore", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(
+        defer_build=True, extra="ignore", json_schema_extra={"additionalProperties": False}
+    )
 
 
 class Column(NamedTuple):
