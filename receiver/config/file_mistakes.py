@@ -113,7 +113,7 @@ def _without(said: dict[str, Any], findings: Sequence[ErrorDetails]) -> dict[str
         elif path[-1] in _DECISIVE or key not in table:
             above, name = _place(rest, path[:-1])
             above.pop(name, None)
-        elif key != path[-1]:  # one entry of a list, of which the others are not looked at
+        elif table[key] and isinstance(table[key], list):
             table[key] = []
         else:
             table.pop(key, None)

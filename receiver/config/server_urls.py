@@ -5,7 +5,6 @@ is wrong is found here and said without the value.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -26,39 +25,45 @@ _INSTEAD_OF_SCHEMA: Final = (
 _SENTINEL_OPTIONS = {"db", "sentinel_username", "sentinel_password"}
 
 
-def url_mistakes(database_url: str, redis_url: str) -> Iterator[str]:
-    """Yield a mistake for each address that can't be one; an empty one is not a mistake here."""
-    unknown = _unknown_parameters(database_url)
-    if unknown:
-        yield (
+def postgresql_url(url: str) -> str:
+    """Return it. Raises: ValueError for what can't be the address of a database; an empty one may be."""
+    if unknown := _unknown_parameters(url):
+        raise ValueError(
             f"DATABASE_URL has parameters that PostgreSQL does not know: {', '.join(unknown)}; remove them"
             f"{_INSTEAD_OF_SCHEMA if 'schema' in unknown else ''}"
         )
-    elif not _is_postgresql(database_url):
-        yield (
+    if not _is_postgresql(url):
+        raise ValueError(
             "the address of PostgreSQL is not one; expected postgresql://user:password@host:port/database, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct DATABASE_URL"
         )
-    if redis_url and not is_redis(redis_url):
-        yield (
+    return url
+
+
+def queue_url(url: str) -> str:
+    """Return it. Raises: ValueError for what can't be the address of a Redis that has the queue."""
+    if is_cluster(url):
+        raise ValueError(
+            "REDIS_URL names a Redis Cluster, over whose nodes RQ can't spread its queue; name the cluster in "
+            "WINDOW_REDIS_URL, for window and limits, and a Redis of its own in REDIS_URL, for the queue"
+        )
+    if url and not is_redis(url):
+        raise ValueError(
             "the address of Redis is not one; expected redis://:password@host:port/0, rediss://, unix:// or "
             "redis+sentinel://host:port,host:port/service, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct REDIS_URL"
         )
+    return url
 
 
-def window_mistakes(window_url: str, redis_url: str) -> Iterator[str]:
-    """Yield a mistake where the window's address, or REDIS_URL's, is of a kind that belongs to the other."""
-    if is_cluster(redis_url):
-        yield (
-            "REDIS_URL names a Redis Cluster, over whose nodes RQ can't spread its queue; name the cluster in "
-            "WINDOW_REDIS_URL, for window and limits, and a Redis of its own in REDIS_URL, for the queue"
-        )
-    if window_url and not is_redis(window_url):
-        yield (
+def window_url(url: str) -> str:
+    """Return it. Raises: ValueError for what can't be the address of the window's Redis."""
+    if url and not is_redis(url):
+        raise ValueError(
             "the address of the window's Redis is not one; expected redis+cluster://user:password@host:port,host:port, "
             "rediss+cluster://, or an address as REDIS_URL takes; correct WINDOW_REDIS_URL"
         )
+    return url
 
 
 def _unknown_parameters(url: str) -> list[str]:
@@ -90,7 +95,7 @@ def is_redis(url: str) -> bool:
         if parts.scheme in SENTINELS:
             return _is_of_sentinels(parts)
         if parts.scheme in CLUSTERS:
-            return bool(cluster_hosts(parts)) and not parts.path.strip("/") and not parts.query
+            return bool(hosts_of(parts)) and not parts.path.strip("/") and not parts.query
         is_port = parts.scheme == "unix" or parts.port != 0  # a port that is not a number raises
     except ValueError:
         return False
@@ -113,7 +118,7 @@ def is_cluster(url: str) -> bool:
 
 def _is_of_sentinels(parts: SplitResult) -> bool:
     options = sentinel_options(parts)
-    return bool(sentinel_hosts(parts) and parts.path.strip("/")) and options.get("db", "0").isdecimal()
+    return bool(hosts_of(parts) and parts.path.strip("/")) and options.get("db", "0").isdecimal()
 
 
 def sentinel_options(parts: SplitResult) -> dict[str, str]:
@@ -126,17 +131,9 @@ def sentinel_options(parts: SplitResult) -> dict[str, str]:
     return options
 
 
-def sentinel_hosts(parts: SplitResult) -> list[tuple[str, int]]:
-    """Return the hosts and ports of an address of Sentinels. Raises: ValueError if one has none."""
-    return _hosts(parts, _SENTINEL_PORT)
-
-
-def cluster_hosts(parts: SplitResult) -> list[tuple[str, int]]:
-    """Return the hosts and ports of an address of a cluster's nodes. Raises: ValueError if one has none."""
-    return _hosts(parts, _REDIS_PORT)
-
-
-def _hosts(parts: SplitResult, usual_port: int) -> list[tuple[str, int]]:
+def hosts_of(parts: SplitResult) -> list[tuple[str, int]]:
+    """Return the hosts and ports of an address of Sentinels or of a cluster. Raises: ValueError if one has none."""
+    usual_port = _SENTINEL_PORT if parts.scheme in SENTINELS else _REDIS_PORT
     hosts = []
     for each in parts.netloc.rpartition("@")[2].split(","):
         host, _, port = each.rpartition(":") if not each.endswith("]") and ":" in each else (each, "", "")

@@ -6,7 +6,7 @@ What needs nothing else of the configuration reads it with this alone: a listing
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,11 +38,10 @@ def ledger_url(environ: Mapping[str, str] | None = None) -> str:
     """
     environ = os.environ if environ is None else environ
     named, schema = _texts(environ, "database_url", "schema")
-    url = find_servers(environ, named, "").database_url
-    mistakes = list(server_urls.url_mistakes(url, "")) if url else [NO_POSTGRESQL]
-    if mistakes:
-        raise ConfigError(mistakes)
-    return server_urls.with_schema(url, _checked(environ, schema))
+    url = find_servers(environ, _checked(server_urls.postgresql_url, named), "").database_url
+    if not url:
+        raise ConfigError([NO_POSTGRESQL])
+    return server_urls.with_schema(url, _schema(environ, schema))
 
 
 def window_url(environ: Mapping[str, str] | None = None) -> str:
@@ -57,7 +56,7 @@ def window_url(environ: Mapping[str, str] | None = None) -> str:
 
 def ledger_schema() -> str:
     """Return the schema that the ledger lies in, wherever PostgreSQL is. Raises `ConfigError`."""
-    return _checked(os.environ, *_texts(os.environ, "schema"))
+    return _schema(os.environ, *_texts(os.environ, "schema"))
 
 
 def _texts(environ: Mapping[str, str], *keys: str) -> list[str]:
@@ -70,12 +69,16 @@ def _texts(environ: Mapping[str, str], *keys: str) -> list[str]:
     return found
 
 
-def _checked(environ: Mapping[str, str], schema: str) -> str:
+def _schema(environ: Mapping[str, str], name: str) -> str:
+    where = "HOOKONCE_SCHEMA" if environ.get("HOOKONCE_SCHEMA") else "[receiver] schema"
+    return _checked(server_urls.schema_name, name or server_urls.USUAL_SCHEMA, f"{where}: ")
+
+
+def _checked(check: Callable[[str], str], text: str, where: str = "") -> str:
     try:
-        return server_urls.schema_name(schema or server_urls.USUAL_SCHEMA)
+        return check(text)
     except ValueError as error:
-        where = "HOOKONCE_SCHEMA" if environ.get("HOOKONCE_SCHEMA") else "[receiver] schema"
-        raise ConfigError([f"{where}: {error}"]) from None
+        raise ConfigError([f"{where}{error}"]) from None
 
 
 def said_by_variables(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
@@ -52,6 +53,13 @@ MAX_CONCURRENCY = 256
 """Each run takes a thread, and a connection while it has a transaction."""
 DESK_VARIABLE = "HOOKONCE_DESK"
 CONSOLE_VARIABLE = "HOOKONCE_CONSOLE"
+_DESK = re.compile(r"off|door|unix:.+|\S*:\d{1,5}")
+
+
+def _desk(address: str) -> str:
+    if not _DESK.fullmatch(address):
+        raise ValueError(f"{address!r} is no address; expected host:port, unix:PATH, 'door' or 'off'")
+    return address
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,13 @@ class Settings:
 
     __pydantic_config__ = TABLE
 
-    database_url: str = field(default="", repr=False)
+    database_url: Annotated[str, AfterValidator(server_urls.postgresql_url)] = field(default="", repr=False)
     """PostgreSQL; DATABASE_URL wins"""
-    redis_url: str = field(default="", repr=False)
+    redis_url: Annotated[str, AfterValidator(server_urls.queue_url)] = field(default="", repr=False)
     """Redis or Valkey; REDIS_URL wins"""
     sources: Resolved[Mapping[str, Source]] = field(default_factory=dict)
     _: KW_ONLY
-    window_redis_url: str = field(default="", repr=False)
+    window_redis_url: Annotated[str, AfterValidator(server_urls.window_url)] = field(default="", repr=False)
     """another Redis, or a Redis Cluster, for window, limits and sign-in counts; WINDOW_REDIS_URL wins"""
     schema: Annotated[str, AfterValidator(server_urls.schema_name)] = server_urls.USUAL_SCHEMA
     """schema of the ledger's tables in that database; HOOKONCE_SCHEMA wins"""
@@ -77,7 +85,7 @@ class Settings:
     """modules with handlers"""
     provider_places: Annotated[tuple[str, ...], Field(alias="providers")] = ()
     """folders, files or packages with providers of your own"""
-    desk: Annotated[str, Field(pattern="^(off|door|unix:.+|\\S*:\\d{1,5})$")] = "127.0.0.1:8001"
+    desk: Annotated[str, AfterValidator(_desk)] = "127.0.0.1:8001"
     """address at which `hookonce serve` answers `/admin`, `/api` and `/metrics`, which no sender reaches;
     `door` is where deliveries come, `off` nowhere; HOOKONCE_DESK wins"""
     public_url: str = ""
@@ -176,8 +184,6 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     file = _read_file(environ, mistakes, need_secrets=need_secrets)
     table = file.receiver
     servers = find_servers(environ, table.database_url, table.redis_url)
-    mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
-    mistakes.extend(server_urls.window_mistakes(table.window_redis_url, servers.redis_url))
     settings = replace(
         table,
         database_url=server_urls.with_schema(servers.database_url, table.schema),

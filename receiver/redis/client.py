@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from hookonce.receiver.config.server_urls import CLUSTERS, SENTINELS, sentinel_hosts, sentinel_options, split
+from hookonce.receiver.config.server_urls import CLUSTERS, SENTINELS, hosts_of, sentinel_options, split
 from hookonce.receiver.processes.waits import IN_THREAD, Waits, run
 from hookonce.receiver.redis.bounded_socket import bounding, is_quiet
 from hookonce.receiver.redis.cluster import Cluster
@@ -84,7 +84,7 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
         name.removeprefix("sentinel_"): value for name, value in parameters.items() if name != "db"
     }
     kwargs = {**ours, **secure, **sentinel_login, "protocol": _RESP}
-    sentinels = Sentinel(sentinel_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
+    sentinels = Sentinel(hosts_of(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
     primary: redis.Redis = sentinels.master_for(  # type: ignore[no-untyped-call]
         unquote(parts.path.strip("/")),
         username=unquote(user) or None,

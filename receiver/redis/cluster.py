@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import redis
 from redis.cluster import ClusterNode, RedisCluster
 
-from hookonce.receiver.config.server_urls import cluster_hosts, split
+from hookonce.receiver.config.server_urls import hosts_of, split
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 
 _REREAD_INTERVAL = 0.5
@@ -42,7 +42,7 @@ class Cluster:
     def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401  redis-py's own options
         parts = split(url)
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-        self._hosts = cluster_hosts(parts)
+        self._hosts = hosts_of(parts)
         self._options = {
             "username": unquote(user) or None,
             "password": unquote(password) or None,

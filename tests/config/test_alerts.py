@@ -3,31 +3,18 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.config.alerts import Rate
-from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import load_settings
 
 SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(text, **environ):
-        path = tmp_path / "hookonce.toml"
-        path.write_text(text)
-        servers = {"DATABASE_URL": "postgresql:///x", "REDIS_URL": "redis://x"}
-        return load_settings({"HOOKONCE_CONFIG": str(path), **servers, **environ})
-
-    return read
-
-
-def test_alerts_have_sane_thresholds_unless_set(read):
-    alerts = read("").alerts
+def test_alerts_have_sane_thresholds_unless_set(load):
+    alerts = load("").alerts
 
     assert (alerts.are_sent, alerts.dead_runs, alerts.learn) == (False, Rate(1, timedelta(hours=1)), True)
 
 
-def test_alerts_are_read_from_their_table(read):
-    alerts = read(
+def test_alerts_are_read_from_their_table(load):
+    alerts = load(
         """
         [alerts]
         urls = ["https://a.example/in", "env:PAGER", "http://127.0.0.1:9/x"]
@@ -53,14 +40,14 @@ def test_alerts_are_read_from_their_table(read):
     assert not {SECRET, "hidden"} & set(repr(alerts).split("'"))
 
 
-def test_alerts_may_lack_here_what_only_a_worker_needs(read):
-    alerts = read('[alerts]\nurls = ["env:ABSENT"]\nsecret = "env:ABSENT"').alerts
+def test_alerts_may_lack_here_what_only_a_worker_needs(load):
+    alerts = load('[alerts]\nurls = ["env:ABSENT"]\nsecret = "env:ABSENT"').alerts
 
     assert (alerts.are_sent, alerts.targets, alerts.secret) == (True, (), "")
 
 
-def test_targets_are_read_from_tables_of_their_own(read):
-    settings = read(
+def test_targets_are_read_from_tables_of_their_own(load):
+    settings = load(
         """
         [alerts.slack]
         url = "env:SLACK"
@@ -115,16 +102,14 @@ def test_targets_are_read_from_tables_of_their_own(read):
         ('[sources.hookonce]\nprovider = "stripe"\nsecrets = ["env:S"]', "kept for our own events"),
     ],
 )
-def test_alerts_mistakes_say_what_was_expected(read, text, mistake):
-    with pytest.raises(ConfigError) as caught:
-        read(text, S=SECRET)
+def test_alerts_mistakes_say_what_was_expected(mistakes, text, mistake):
+    (found,) = mistakes(text, S=SECRET)
 
-    assert len(caught.value.mistakes) == 1
-    assert mistake in caught.value.mistakes[0]
-    assert SECRET not in caught.value.mistakes[0]
+    assert mistake in found
+    assert SECRET not in found
 
 
-def test_source_may_say_how_often_it_delivers(read):
-    settings = read('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "6h"', S=SECRET)
+def test_source_may_say_how_often_it_delivers(load):
+    settings = load('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "6h"', S=SECRET)
 
     assert settings.sources["stripe"].expect_every == timedelta(hours=6)

@@ -1,34 +1,22 @@
+import dataclasses
 import sys
 from datetime import timedelta
 
 import pytest
 
+from hookonce.receiver.config.commands import Command
+from hookonce.receiver.config.file_mistakes import settings_of
+from hookonce.receiver.config.forwards import Forward
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.settings import load_settings, require_servers
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.source import NOT_WRITTEN, Source
 
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
-SERVERS = {"DATABASE_URL": "postgresql:///x", "REDIS_URL": "redis://x"}
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(text, **environ):
-        path = tmp_path / "hookonce.toml"
-        path.write_text(text)
-        return {"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path), **SERVERS, **environ}
-
-    return write
-
-
-def mistakes(environ):
-    with pytest.raises(ConfigError) as caught:
-        load_settings(environ)
-    return caught.value.mistakes
-
-
-def test_settings_reads_sources_and_their_secrets(written, tmp_path):
+def test_settings_reads_sources_and_their_secrets(load, tmp_path):
     (tmp_path / "partner").write_text("s3cret\n")
-    environ = written(
+    settings = load(
         f"""
         [receiver]
         handlers = ["myapp.handlers"]
@@ -46,8 +34,6 @@ def test_settings_reads_sources_and_their_secrets(written, tmp_path):
         NEW=SECRET,
     )
 
-    settings = load_settings(environ)
-
     assert settings.handlers == ("myapp.handlers",)
     stripe, partner = settings.sources["stripe"], settings.sources["partner"]
     assert (stripe.secrets, stripe.window) == ((SECRET,), timedelta(seconds=60))
@@ -55,8 +41,8 @@ def test_settings_reads_sources_and_their_secrets(written, tmp_path):
     assert partner.public_url == "https://hooks.example.com"
 
 
-def test_settings_never_show_a_secret(written):
-    environ = written(
+def test_settings_never_show_a_secret(load):
+    settings = load(
         '[sources.stripe]\nsecrets = ["env:NEW"]\n[admin]\ntoken = "env:TOKEN"\n',
         NEW=SECRET,
         TOKEN="token-of-the-tests",
@@ -64,7 +50,7 @@ def test_settings_never_show_a_secret(written):
         REDIS_URL="redis://:pass-word@x",
     )
 
-    shown = repr(load_settings(environ))
+    shown = repr(settings)
 
     assert "stripe" in shown
     assert not [each for each in (SECRET, "token-of-the-tests", "pass-word") if each in shown]
@@ -76,7 +62,7 @@ def test_settings_needs_no_file(tmp_path):
         "HOOKONCE_DATA": str(tmp_path),
         "HOOKONCE_SECRET__STRIPE": f"{SECRET}, whsec_b2xk",
         "HOOKONCE_HANDLERS": "a.b, c",
-        **SERVERS,
+        "DATABASE_URL": "postgresql:///x",
     }
 
     settings = load_settings(environ)
@@ -85,10 +71,10 @@ def test_settings_needs_no_file(tmp_path):
     assert settings.handlers == ("a.b", "c")
 
 
-def test_settings_treats_dash_and_underscore_in_provider_names_alike(written):
-    environ = written('[sources.x]\nprovider = "standard-webhooks"\nsecrets = ["env:S"]', S=SECRET)
+def test_settings_treats_dash_and_underscore_in_provider_names_alike(load):
+    settings = load('[sources.x]\nprovider = "standard-webhooks"\nsecrets = ["env:S"]', S=SECRET)
 
-    assert load_settings(environ).sources["x"].provider.name == "standard_webhooks"
+    assert settings.sources["x"].provider.name == "standard_webhooks"
 
 
 @pytest.mark.parametrize(
@@ -100,20 +86,18 @@ def test_settings_treats_dash_and_underscore_in_provider_names_alike(written):
         ("github", 'repeats = "hold"', "hold"),
     ],
 )
-def test_settings_holds_repeats_of_a_sender_whose_bodies_never_repeat(written, provider, said, repeats):
-    environ = written(
+def test_settings_holds_repeats_of_a_sender_whose_bodies_never_repeat(load, provider, said, repeats):
+    settings = load(
         f'[sources.x]\nprovider = "{provider}"\nsecrets = ["env:S"]\n{said}', S="a-secret-of-ours"
     )
 
-    assert load_settings(environ).sources["x"].repeats == repeats
+    assert settings.sources["x"].repeats == repeats
 
 
-def test_settings_lets_the_environment_win(written):
-    environ = written(
+def test_settings_lets_the_environment_win(load):
+    settings = load(
         '[receiver]\ndatabase_url = "postgresql:///file"\nhandlers = ["file"]', HOOKONCE_HANDLERS="env"
     )
-
-    settings = load_settings(environ)
 
     assert (settings.database_url, settings.handlers) == ("postgresql:///x", ("env",))
 
@@ -161,14 +145,39 @@ def test_settings_lets_the_environment_win(written):
         ('[receiver]\nkeep_events = "1d"', "keep_events"),
     ],
 )
-def test_settings_explains_a_mistake(written, text, expected):
-    assert any(expected in mistake for mistake in mistakes(written(text))), mistakes(written(text))
+def test_settings_explains_a_mistake(mistakes, text, expected):
+    assert any(expected in mistake for mistake in mistakes(text)), mistakes(text)
 
 
-def test_settings_lists_every_mistake_at_once(written):
+@pytest.mark.parametrize(
+    ("table", "model"),
+    [("receiver", Settings), ("sources.a", Source), ("commands.a", Command), ("forwards.a", Forward)],
+)
+def test_settings_take_nothing_from_a_file_that_is_no_setting_of_its_table(mistakes, table, model):
+    fields = sorted({each.name for each in dataclasses.fields(model)} - settings_of(model).keys())
+
+    found = mistakes("\n".join([f"[{table}]", *(f'"{each}" = 1' for each in [*fields, NOT_WRITTEN])]))
+
+    assert fields
+    assert not [each for each in fields if not any(f"has no setting '{each}'" in line for line in found)]
+    assert any(NOT_WRITTEN in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [("HOOKONCE_CONCURRENCY", "many"), ("HOOKONCE_SCHEMA", "pg_x"), ("HOOKONCE_DESK", "nowhere")],
+)
+def test_settings_name_the_variable_whose_value_is_wrong(mistakes, variable, said):
+    (found,) = mistakes('[receiver]\nconcurrency = 3\ndesk = "off"', **{variable: said})
+
+    assert found.startswith(f"{variable}: ")
+    assert "expected" in found
+
+
+def test_settings_lists_every_mistake_at_once(mistakes):
     text = '[receiver]\nhandler = []\nmax_body = 1\n[sources.a]\nprovider = "stripe"\nwindow = "x"'
 
-    assert len(mistakes(written(text))) == 3
+    assert len(mistakes(text)) == 3
 
 
 @pytest.mark.parametrize(
@@ -181,39 +190,41 @@ def test_settings_lists_every_mistake_at_once(written):
         ('[sources.b]\nprovider = "stripe"\nsecrets = "env:B"', 'heder = "X"'),
     ],
 )
-def test_settings_hide_no_mistake_behind_a_wrong_type(written, wrong, also_wrong):
-    alone = mistakes(written(wrong))
+def test_settings_hide_no_mistake_behind_a_wrong_type(mistakes, wrong, also_wrong):
+    alone = mistakes(wrong)
 
-    both = mistakes(written(f"{wrong}\n{also_wrong}"))
+    both = mistakes(f"{wrong}\n{also_wrong}")
 
     assert len(both) > len(alone)
     assert set(alone) <= set(both)
 
 
-def test_settings_make_no_mistake_of_a_table_whose_sender_is_unknown(written):
-    found = mistakes(written('[sources.a]\nprovider = 5\nsecrets = ["env:S"]'))
+def test_settings_make_no_mistake_of_a_table_whose_sender_is_unknown(mistakes):
+    found = mistakes('[sources.a]\nprovider = 5\nsecrets = ["env:S"]')
 
     assert len(found) == 1
     assert "[sources.a] provider" in found[0]
 
 
-def test_settings_never_shows_a_secret_of_a_line_that_toml_can_not_read(written):
-    found = mistakes(written(f'[sources.a]\nsecrets = ["{SECRET} ]\n'))
+def test_settings_never_shows_a_secret_of_a_line_that_toml_can_not_read(mistakes):
+    found = mistakes(f'[sources.a]\nsecrets = ["{SECRET} ]\n')
 
     assert "2 | secrets" in found[0]
     assert SECRET not in found[0]
 
 
-def test_settings_never_shows_a_secret(written):
+def test_settings_never_shows_a_secret(mistakes):
     text = f'[receiver]\nmax_body = "{SECRET}"\n[sources.a]\nprovider = "stripe"\nsecrets = ["{SECRET}"]'
 
-    assert SECRET not in "\n".join(mistakes(written(text)))
+    assert SECRET not in "\n".join(mistakes(text))
 
 
-def test_settings_of_a_worker_needs_no_secrets(written):
-    environ = written('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S", "file:/nowhere"]')
+def test_settings_of_a_worker_needs_no_secrets(load):
+    text = '[sources.a]\nprovider = "stripe"\nsecrets = ["env:S", "file:/nowhere"]'
 
-    assert load_settings(environ, need_secrets=False).sources["a"].secrets == ()
+    settings = load(text, need_secrets=False)
+
+    assert settings.sources["a"].secrets == ()
 
 
 def test_settings_says_which_server_is_missing(tmp_path):
@@ -238,8 +249,8 @@ def test_settings_says_which_server_is_missing(tmp_path):
         ("REDIS_URL", "http://:s3cret@host"),
     ],
 )
-def test_settings_says_an_address_is_wrong_without_showing_it(written, name, url):
-    (mistake,) = mistakes(written("", **{name: url}))
+def test_settings_says_an_address_is_wrong_without_showing_it(mistakes, name, url):
+    (mistake,) = mistakes("", **{name: url})
 
     assert f"correct {name}" in mistake
     assert "s3cret" not in mistake
@@ -253,8 +264,8 @@ def test_settings_says_an_address_is_wrong_without_showing_it(written, name, url
         "host=/run/postgresql dbname=hookonce",
     ],
 )
-def test_settings_takes_every_spelling_that_libpq_reads(written, url):
-    assert load_settings(written("", DATABASE_URL=url)).database_url == url
+def test_settings_takes_every_spelling_that_libpq_reads(load, url):
+    assert load("", DATABASE_URL=url).database_url == url
 
 
 SIGNS_URLS = """
@@ -269,8 +280,8 @@ hmac = {{ header = "X-Sig", signed = "{{url}}{{body}}", id = "$.id", type = "$.t
 """
 
 
-def test_settings_names_the_setting_where_a_sender_signs_its_url(written):
-    found = mistakes(written(SIGNS_URLS.format(more=""), NEW="secret"))
+def test_settings_names_the_setting_where_a_sender_signs_its_url(mistakes):
+    found = mistakes(SIGNS_URLS.format(more=""), NEW="secret")
 
     assert [mistake.split(",")[0] for mistake in found] == [
         "source 'sms' has no public_url",
@@ -291,21 +302,21 @@ def test_settings_names_the_setting_where_a_sender_signs_its_url(written):
         ("", {"HOOKONCE_PUBLIC_URL": "http://localhost:8000"}, "http://localhost:8000"),
     ],
 )
-def test_settings_takes_the_public_url_from_the_environment_before_the_file(written, more, environ, expected):
-    settings = load_settings(written(SIGNS_URLS.format(more=more), NEW="secret", **environ))
+def test_settings_takes_the_public_url_from_the_environment_before_the_file(load, more, environ, expected):
+    settings = load(SIGNS_URLS.format(more=more), NEW="secret", **environ)
 
     assert {source.public_url for source in settings.sources.values()} == {expected}
 
 
 @pytest.mark.parametrize("url", ["https://a.example/in/sms?a=1", "env:URL_OF_SMS"])
-def test_settings_needs_no_public_url_where_a_source_says_the_whole(written, url):
-    environ = written(
+def test_settings_needs_no_public_url_where_a_source_says_the_whole(load, url):
+    settings = load(
         f'[sources.twilio]\nsecrets = ["env:NEW"]\nurl = "{url}"',
         NEW=SECRET,
         URL_OF_SMS="https://me:hush@a.example/in/sms",
     )
 
-    source = load_settings(environ).sources["twilio"]
+    source = settings.sources["twilio"]
 
     assert source.url in {url, "https://me:hush@a.example/in/sms"}
     assert "hush" not in repr(source) + source.shown_url
@@ -321,8 +332,8 @@ def test_settings_needs_no_public_url_where_a_source_says_the_whole(written, url
         ("env:NOT_SET", "url: NOT_SET is not set"),
     ],
 )
-def test_settings_refuses_a_url_that_is_not_whole(written, url, wrong):
-    found = mistakes(written(f'[sources.stripe]\nsecrets = ["env:NEW"]\nurl = "{url}"', NEW=SECRET))
+def test_settings_refuses_a_url_that_is_not_whole(mistakes, url, wrong):
+    found = mistakes(f'[sources.stripe]\nsecrets = ["env:NEW"]\nurl = "{url}"', NEW=SECRET)
 
     assert [wrong in mistake for mistake in found] == [True]
     assert "hush" not in found[0]
@@ -331,17 +342,15 @@ def test_settings_refuses_a_url_that_is_not_whole(written, url, wrong):
 @pytest.mark.parametrize(
     "url", ["hooks.example.com", "https://", "https://a.example/?x=1", "https://u:p@a.example"]
 )
-def test_settings_refuses_a_public_url_that_is_none(written, url):
-    found = mistakes(
-        written(f'[receiver]\npublic_url = "{url}"\n[sources.stripe]\nsecrets = ["env:NEW"]', NEW=SECRET)
-    )
+def test_settings_refuses_a_public_url_that_is_none(mistakes, url):
+    found = mistakes(f'[receiver]\npublic_url = "{url}"\n[sources.stripe]\nsecrets = ["env:NEW"]', NEW=SECRET)
 
     assert ["public_url is not a URL" in mistake for mistake in found] == [True]
     assert url not in found[0].replace("https://hooks.example.com", "")
 
 
-def test_settings_traces_nothing_where_only_the_api_of_opentelemetry_is_there(written, monkeypatch):
+def test_settings_traces_nothing_where_only_the_api_of_opentelemetry_is_there(load, mistakes, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as where FastAPI brings the API alone
 
-    assert load_settings(written("", OTEL_EXPORTER_OTLP_ENDPOINT="http://c:4318")).tracing is False
-    assert "OpenTelemetry is not installed" in mistakes(written("[tracing]\nenabled = true"))[0]
+    assert load("", OTEL_EXPORTER_OTLP_ENDPOINT="http://c:4318").tracing is False
+    assert "OpenTelemetry is not installed" in mistakes("[tracing]\nenabled = true")[0]
