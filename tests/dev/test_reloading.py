@@ -158,4 +158,4 @@ def test_command_without_its_token_is_told_by_the_name_of_the_variable(tmp_path)
     refused = hookonce("dev", "--port", str(free_port()), place=tmp_path)
 
     assert refused.returncode == 78
-    assert "[commands.payments] auth of 'shop': SHOP_TOKEN is not set" in refused.stderr
+    assert "[commands.payments.auth] shop: entry 1: SHOP_TOKEN is not set" in refused.stderr

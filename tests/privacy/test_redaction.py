@@ -148,7 +148,7 @@ def test_redact_path_that_is_none_is_a_mistake(tmp_path):
     path = tmp_path / "hookonce.toml"
     path.write_text('[sources.stripe]\nsecrets = ["env:S"]\nredact = ["data.card", "$.ok"]\n')
 
-    with pytest.raises(ConfigError, match=r"source 'stripe': redact: 'data.card' is not a path"):
+    with pytest.raises(ConfigError, match=r"redact: entry 1: 'data.card' is not a path"):
         load_settings({"HOOKONCE_CONFIG": str(path), "S": SECRET})
 
 
