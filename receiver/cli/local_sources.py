@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load, names
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.servers import path_of
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.config.sources import SECRET_PREFIX
 from hookonce.receiver.config.suggestions import no_source
@@ -76,6 +77,11 @@ def source(settings: Settings, name: str) -> Source:
     """Return a source by name. Raises: `NotFound` with the nearest name."""
     known = sources(settings)
     if name not in known:
+        if not known and not path_of(os.environ).exists():
+            raise NotFound(
+                f"no source is called {name!r}: there is no hookonce.toml in {Path.cwd()}; go to the directory where "
+                "`hookonce dev` runs, or begin a project here with `hookonce init`"
+            )
         if name in names(settings.provider_places):
             raise NotFound(
                 f"no source is called {name!r}, though {name} is a sender that hookonce knows: "

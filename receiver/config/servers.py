@@ -27,7 +27,7 @@ RECEIVER_VARIABLES: Final = {
     "concurrency": "HOOKONCE_CONCURRENCY",
 }
 """Settings of [receiver], and the variables that win over them."""
-NO_POSTGRESQL = "no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"
+NO_POSTGRESQL = "no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` here, or go to where it runs"
 
 
 def ledger_url(environ: Mapping[str, str] | None = None) -> str:

@@ -172,7 +172,9 @@ def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
         raise NotFound(f"none of these events is in the ledger: {unknown}; see `hookonce events list`")
     if all(outcome.fate is ReplayOutcome.DONE for outcome in found.outcomes):
         raise Conflict(_said_of_done(found.outcomes), code="already_done")
-    seen = [SeenEvent(event=outcome.id, view=outcome.view) for outcome in found.outcomes]
+    known = {each.event for each in asked.seen}
+    now = [SeenEvent(event=each.id, view=each.view) for each in found.outcomes if each.id not in known]
+    seen = [*asked.seen, *now]
     return Plan(found, {"asked": asked.model_copy(update={"dry_run": False, "seen": seen})})
 
 

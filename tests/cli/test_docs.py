@@ -1,5 +1,10 @@
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
+import hookonce.receiver
 from hookonce.receiver.dashboard.documents import search
 from tests.support.for_each import for_each
 
@@ -89,3 +94,23 @@ def test_docs_say_what_to_do_where_nothing_is_found(hookonce):
     missed = hookonce("docs", "qwertzuiop")
 
     assert (missed.code, "lists the pages" in missed.err) == (1, True)
+
+
+def texts():
+    """Yield each text of the product's that is no docstring, by its module."""
+    root = Path(hookonce.receiver.__file__).parent.parent
+    for file in (each for room in ("receiver", "jobs") for each in (root / room).rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+                yield file.relative_to(root).as_posix(), node.value
+
+
+def test_messages_name_pages_by_the_command_that_shows_them():
+    found = list(texts())
+    named = {name for _, text in found for name in re.findall(r"`hookonce docs ([\w/-]+)`", text)}
+
+    assert [(file, text) for file, text in found if re.search(r"docs/[\w/-]+\.md", text)] == []
+    assert named
+    assert named <= set(search.names())

@@ -182,6 +182,23 @@ def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
     ] * 2 + [None]
 
 
+def test_event_that_succeeded_after_a_replay_ends_with_no_traceback(hookonce, stored, ledger):
+    number = stored("evt_1", status="done", runs=[("app.credit", "done", 1), ("app.mail", "dead", 1)])
+    for handler in ("app.credit", "app.mail"):
+        kept = Traceback((Raised(f"LookupError: of {handler}"),)).as_json
+        ledger.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
+            "VALUES (%s, %s, 1, 1, 'boom', %s)",
+            [number, handler, kept],
+        )
+
+    lines = hookonce("events", "show", "1").lines
+
+    assert "LookupError: of app.mail" in lines
+    assert "LookupError: of app.credit" not in lines
+    assert any("attempt 1 of app.credit" in line for line in lines)
+
+
 def test_event_shows_what_is_parked(hookonce, stored, ledger):
     number = stored("evt_1", status="waiting", runs=[("app.credit", "waiting", 0)])
     ledger.execute("UPDATE hookonce.queue SET waits = 'handler'")

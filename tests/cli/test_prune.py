@@ -5,7 +5,7 @@ import pytest
 from hookonce.jobs.maintenance import tasks
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.desk import maintenance
-from hookonce.receiver.ledger.maintenance import partitions, retention
+from hookonce.receiver.ledger.maintenance import partitions, retention, steady_clock
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.stats import event_counts, totals
 
@@ -91,6 +91,22 @@ def test_prune_only_says_what_would_go_on_a_dry_run(hookonce, aged, left):
 
     assert "would go: 1 event" in pruned.err
     assert left() == ([number], True)
+
+
+@pytest.mark.usefixtures("inbox")
+def test_dry_run_with_trust_clock_shows_the_plan_and_leaves_the_clock_as_it_is(hookonce, aged, left, ledger):
+    number = aged("evt_1", "done")
+    steady_clock.look(ledger)
+    ledger.execute("UPDATE hookonce.clock SET held_since = now()")
+
+    held, tried = hookonce("prune", "--dry-run"), hookonce("prune", "--dry-run", "--trust-clock")
+
+    assert (held.code, "--trust-clock" in held.err) == (1, True)
+    assert (tried.code, "would go: 1 event" in tried.err) == (0, True)
+    assert steady_clock.held_since(ledger) is not None
+    assert left() == ([number], True)
+    assert hookonce("prune", "--trust-clock").code == 0
+    assert (steady_clock.held_since(ledger), left()) == (None, ([], False))
 
 
 def test_prune_keeps_what_the_configuration_says(inbox, hookonce, aged, left):

@@ -7,6 +7,8 @@ from subprocess import PIPE
 
 import pytest
 
+from tests.support.outcomes import put_into_state
+
 pytestmark = pytest.mark.usefixtures("inbox")
 
 
@@ -91,7 +93,7 @@ def test_replay_says_of_what_and_replays_nothing_in_a_dry_run(hookonce, stored, 
         {"type": "other", "status": "dead", "events": 2},
         {"type": "invoice.paid", "status": "dead", "events": 1},
     ]
-    assert "3 events match; nothing was replayed" in tried.err
+    assert tried.err.splitlines() == ["3 events match", "this is the plan; nothing was done"]
     assert state(number)[0] == ("dead", None)
 
 
@@ -101,9 +103,9 @@ def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, 
     tried, partly, none = (hookonce("replay", *ids, "--dry-run") for ids in [[number], [number, "x"], ["x"]])
 
     assert tried.err.splitlines() == [
-        "a replay would say:",
+        f"would be replayed: 1 event ({number})",
+        "this is the plan; nothing was done",
         f"event {number} replayed: a",
-        "this is the plan; nothing was replayed",
     ]
     assert [tried.code, partly.code, none.code] == [0, 3, 4]
     assert state(number) == (("dead", None), [("a", "dead", 10, 1)])
@@ -112,7 +114,7 @@ def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, 
 @pytest.mark.parametrize(
     "options",
     [
-        ["1", "--wait"],
+        ["1", "--wait", "--dry-run"],
         ["1", "--rate", "1/s"],
         ["--continue", "1", "--dry-run"],
         ["--status", "done", "--again"],
@@ -204,3 +206,54 @@ def test_rate_says_what_it_expects_when_it_can_not_read(hookonce, text):
 
     assert refused.code == 2
     assert "20/s, 600/m" in refused.err
+
+
+def test_replay_of_a_named_event_shows_its_plan_first(hookonce, stored, state):
+    number = stored("evt_1", status="dead", runs=[("a", "dead", 1)])
+
+    replayed = hookonce("replay", number)
+
+    assert replayed.err.splitlines() == [
+        f"would be replayed: 1 event ({number})",
+        f"event {number} replayed: a",
+    ]
+    assert state(number)[1] == [("a", "waiting", 0, 2)]
+
+
+def test_replay_of_an_event_that_changed_since_it_was_seen_leaves_it_alone(hookonce, stored, state):
+    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
+
+    replayed = hookonce("replay", number, "--again", "--seen", "another")
+
+    assert "has changed since it was shown and was left alone" in replayed.err
+    assert state(number) == (("done", None), [("a", "done", 1, 1)])
+
+
+@pytest.mark.parametrize("chosen", [["1"], ["--status", "dead", "--yes"]])
+def test_replay_waits_no_longer_than_a_worker_may_come(hookonce, stored, monkeypatch, chosen):
+    monkeypatch.setattr("hookonce.receiver.cli.replay.waiting.IDLE_TIMEOUT", 0.1)
+    stored("evt_1", status="dead", runs=[("a", "dead", 1)])
+
+    replayed = hookonce("replay", *chosen, "--wait")
+
+    assert replayed.code == 3
+    assert "no worker has" in replayed.err
+    assert "start `hookonce worker`" in replayed.err
+
+
+def test_replay_waits_for_a_named_event_while_a_worker_has_its_handler(hookonce, stored, ledger, monkeypatch):
+    number = stored("evt_1", status="dead", runs=[("a", "dead", 1)])
+    ledger.execute(
+        "INSERT INTO hookonce.handlers (handler, place, pattern, attempts, timeout) VALUES ('a', '*', '*', 1, '1 s')"
+    )
+    monkeypatch.setattr("hookonce.receiver.cli.replay.waiting.IDLE_TIMEOUT", 0.1)
+    looks = iter(range(4))
+
+    def works(_):
+        if next(looks) == 3:
+            put_into_state(ledger, number, "done")
+
+    monkeypatch.setattr("hookonce.receiver.cli.replay.waiting.time.sleep", works)
+    replayed = hookonce("replay", number, "--wait")
+
+    assert (replayed.code, replayed.err.splitlines()[-1]) == (0, f"event {number} is done")

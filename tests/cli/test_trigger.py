@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -23,18 +24,22 @@ class Quiet(WSGIRequestHandler):
 def receiver(inbox, monkeypatch, redis_url):
     """The receiver itself on a port of its own, which PORT names."""
     monkeypatch.setenv("REDIS_URL", redis_url)
-    app = create_app(load_settings())
+    with serving(create_app(load_settings())) as port:
+        monkeypatch.setenv("PORT", str(port))
+        yield inbox
 
+
+@contextmanager
+def serving(app):
     def ended(environ, start_response):
         """The body with an end to it, which wsgiref leaves out and gunicorn has."""
         length = int(environ.get("CONTENT_LENGTH") or 0)
         return app(environ | {"wsgi.input": io.BytesIO(environ["wsgi.input"].read(length))}, start_response)
 
     with make_server("127.0.0.1", 0, ended, handler_class=Quiet) as server:
-        monkeypatch.setenv("PORT", str(server.server_port))
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield inbox
+        yield server.server_port
         server.shutdown()
         thread.join()
 
@@ -280,3 +285,42 @@ def test_trigger_names_the_variable_of_a_missing_secret(hookonce, monkeypatch):
 
     assert sent.code == 1
     assert "source 'stripe' has no signing secret; set STRIPE_SECRET" in sent.err
+
+
+@pytest.mark.usefixtures("inbox")
+def test_trigger_does_not_call_what_can_not_be_taken_now_rejected(hookonce):
+    def away(_environ, start_response):
+        start_response("503 Service Unavailable", [])
+        return [b'{"code": "ledger_unavailable"}']
+
+    with serving(away) as port:
+        sent = hookonce("trigger", "stripe", "--url", f"http://127.0.0.1:{port}")
+
+    assert sent.code == 1
+    assert "can't take it now (HTTP 503): PostgreSQL is away" in sent.err
+    assert "rejected" not in sent.err
+
+
+def test_trigger_of_a_sender_without_a_sample_says_how_to_give_its_fields(receiver, hookonce, monkeypatch):
+    table = '[sources.shop]\nprovider = "hmac"\nsecrets = ["env:SHOP"]\n'
+    table += 'hmac = { header = "x-sig", id = "$.id", type = "$.kind" }\n'
+    monkeypatch.setenv("SHOP", "a secret of the tests")
+    (receiver / "hookonce.toml").write_text(table)
+    with serving(create_app(load_settings())) as port:
+        monkeypatch.setenv("PORT", str(port))
+        lacking = hookonce("trigger", "shop", "--remove", "kind")
+        given = hookonce("trigger", "shop", "--set", "kind=order.paid")
+
+    assert (lacking.code, given.code) == (1, 0)
+    assert "no sample of hmac, so its body was made up" in lacking.err
+    assert "--set type=" in lacking.err
+    assert given.lines[0].endswith("order.paid")
+
+
+def test_trigger_in_a_directory_without_a_project_says_where_to_go(hookonce, place):
+    (place / "hookonce.toml").unlink()
+
+    sent = hookonce("trigger", "stripe")
+
+    assert sent.code == 4
+    assert f"there is no hookonce.toml in {place}; go to the directory where `hookonce dev` runs" in sent.err

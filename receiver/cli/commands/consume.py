@@ -57,4 +57,4 @@ def list_(*, as_json: bool) -> None:
         for row in rows:
             print_json(dict(zip(columns, row, strict=True)))
         return
-    show(columns, rows, empty="no source has from; docs/how-to/consumers.md says how to add one")
+    show(columns, rows, empty="no source has from; `hookonce docs how-to/consumers` says how to add one")

@@ -1,7 +1,7 @@
 """`hookonce replay`: run stored events again, or release held ones."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,12 +12,16 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
+from hookonce.receiver.cli.output import tables
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.cli.replay import named, question
+from hookonce.receiver.cli.output.printing import confirm, tell
+from hookonce.receiver.cli.output.tables import clean, print_json
+from hookonce.receiver.cli.output.words import counted
+from hookonce.receiver.cli.plans import DRY_RUN, YES, carried_out
+from hookonce.receiver.cli.replay import named
 from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
+from hookonce.receiver.desk.events import EventCounts
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
@@ -28,6 +32,9 @@ from hookonce.receiver.desk.replays import (
     start_bulk_replay,
 )
 from hookonce.receiver.desk.rows import BulkReplay
+
+_KINDS = 8
+"""Kinds of events named before the question; more are summed up."""
 
 
 @click.command(
@@ -52,7 +59,7 @@ from hookonce.receiver.desk.rows import BulkReplay
 @click.option(
     "--seen", metavar="VIEW", help="With --again: fail if the event has changed since it was shown."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
+@DRY_RUN
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Continue a bulk replay that was stopped."
 )
@@ -60,7 +67,7 @@ from hookonce.receiver.desk.rows import BulkReplay
 @click.option(
     "--wait/--no-wait", default=None, help="Wait until all have ended, or for none; default: on a terminal."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
 def replay(  # options
     references: tuple[str, ...],
@@ -85,8 +92,7 @@ def replay(  # options
         return
     with desk() as here:
         if references:
-            how = named.How(options["forget"], options["again"], options["seen"], as_json=as_json)
-            (named.preview if options["dry_run"] else named.replay)(here, references, how)
+            named.replay(here, references, options, as_json=as_json)
         elif bulk := _begun(here, given, number, options, as_json=as_json):
             _replay_all(here, bulk, options, as_json=as_json)
 
@@ -105,10 +111,10 @@ def _require_sense(
         raise click.UsageError(
             "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
         )
-    if references and (options["rate"] or options["wait"]):
-        raise click.UsageError(
-            "--rate and --wait are for events chosen by options, not by ID; leave them out"
-        )
+    if references and options["rate"]:
+        raise click.UsageError("--rate is for events chosen by options, not by ID; leave it out")
+    if options["wait"] and options["dry_run"]:
+        raise click.UsageError("--dry-run replays nothing that --wait could wait for; leave one out")
     if options["forget"] and not references:
         raise click.UsageError(
             "--forget-step is for events that are named by ID: it does again what was done"
@@ -142,14 +148,48 @@ def _begun(
         limit=options["limit"] or None,
         driven=True,
     )
+    how = {"dry_run": options["dry_run"], "ask": None if options["yes"] else _ask(options["limit"])}
     try:
-        plan = start_bulk_replay.plan(here, asked=asked)
+        found = carried_out(here, start_bulk_replay, _showing(options, as_json=as_json), **how, asked=asked)
     except NotFound as error:
         tell(clean(str(error)))
         return None
-    if not question.is_agreed(plan.shown, options, as_json=as_json):
-        return None
-    return here.ask(start_bulk_replay, **plan.models)
+    return found if isinstance(found, BulkReplay) else None
+
+
+def _ask(limit: int) -> Callable[[Any], None]:
+    def ask(plan: EventCounts) -> None:
+        confirm(_matching(plan, limit), f"replay {min(plan.total, limit or plan.total)}")
+
+    return ask
+
+
+def _showing(options: Mapping[str, Any], *, as_json: bool) -> Callable[[Any], None]:
+    """Return what shows a plan: how many match, and of which kinds; as JSON if that is all there is to be."""
+
+    def show(found: EventCounts | BulkReplay) -> None:
+        if isinstance(found, BulkReplay):
+            return
+        tell(_matching(found, options["limit"]))
+        if as_json and options["dry_run"]:
+            for row in found.data:
+                print_json({"type": row.type, "status": row.status, "events": row.count})
+        elif options["dry_run"]:
+            tables.show(
+                ("type", "status", "events"), [(row.type, row.status, row.count) for row in found.data]
+            )
+        else:
+            for row in found.data[:_KINDS]:
+                tell(f"  {row.count:>8}  {row.status:<8}  {clean(row.type)}")
+            if rest := sum(row.count for row in found.data[_KINDS:]):
+                tell(f"  {rest:>8}  of other kinds")
+
+    return show
+
+
+def _matching(plan: EventCounts, limit: int) -> str:
+    text = f"{counted(plan.total, 'event')} {'matches' if plan.total == 1 else 'match'}"
+    return f"{text}, the oldest {limit} of them are chosen" if 0 < limit < plan.total else text
 
 
 def _replay_all(here: Asks, bulk: BulkReplay, options: Mapping[str, Any], *, as_json: bool) -> None:

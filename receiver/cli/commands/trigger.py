@@ -32,7 +32,7 @@ from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_te
 from hookonce.receiver.samples import documents, files
 from hookonce.receiver.samples.documents import Document
 from hookonce.receiver.source import Source
-from hookonce.receiver.vocabulary import REFUSALS
+from hookonce.receiver.vocabulary import REFUSALS, UNAVAILABLE
 
 STALE_AGE = timedelta(hours=2)
 ANSWER_TIMEOUT = timedelta(seconds=15)
@@ -58,6 +58,16 @@ class Answer:
     event_id: str
     type: str
     url: str
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it was taken in."""
+        return 200 <= self.http_status < 300  # noqa: PLR2004  HTTP's own classes
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it was refused for what it is; anything else that is no success may be taken in later."""
+        return 400 <= self.http_status < 500  # noqa: PLR2004  HTTP's own classes
 
 
 @click.command(
@@ -130,11 +140,9 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
         if as_json:
             print_json(vars(answer))
         else:
-            is_refused = answer.http_status >= 300  # noqa: PLR2004  HTTP's own classes
-            word = paint("rejected" if is_refused else answer.status, clean(answer.status))
+            word = paint(_style(answer), clean(answer.status))
             click.echo(f"{answer.http_status} {word} {clean(answer.event_id)} {clean(answer.type)}")
-        refused = 400 <= answer.http_status < 500  # noqa: PLR2004  HTTP's own classes
-        is_right = refused if forge or stale else 200 <= answer.http_status < 300  # noqa: PLR2004
+        is_right = answer.is_refusal if forge or stale else answer.is_success
         wrong = wrong or (None if is_right else answer)
     if wrong:
         raise click.ClickException("expected a refusal (4xx)" if forge or stale else _why(found, wrong))
@@ -155,14 +163,29 @@ def _why(source: Source, answer: Answer) -> str:
             f"{answer.status}: {_named(who)} answered at {at}, which is another project's directory; "
             "start `hookonce dev` here, or name this project's receiver with --url"
         )
-    by = f"{_named(who) or 'the receiver'} at {at} rejected it"
+    receiver = f"{_named(who) or 'the receiver'} at {at}"
+    means = " ".join(REFUSALS.get(answer.status, UNAVAILABLE.get(answer.status, (answer.status,))))
+    if not answer.is_refusal:
+        return f"{receiver} can't take it now (HTTP {answer.http_status}): {means}"
+    by = f"{receiver} rejected it"
     if answer.status == Reason.BAD_SIGNATURE:
         name = source.secret_names[0] if source.secret_names else "made up by `hookonce dev`"
         return (
             f"{by}: its secret of source {source.name!r} is not the one that signed here ({name}); "
             "start it again with the same environment"
         )
-    return f"{by}: {' '.join(REFUSALS.get(answer.status, (answer.status,)))}"
+    if answer.status == Reason.BAD_BODY and not files.types(source.provider.name):
+        return (
+            f"{by}: {means}; there is no sample of {source.provider.name}, so its body was made up: give what this "
+            "source reads by --set, as --set id=evt_1 --set type=order.paid"
+        )
+    return f"{by}: {means}"
+
+
+def _style(answer: Answer) -> str:
+    if answer.is_success:
+        return answer.status
+    return "rejected" if answer.is_refusal else "warn"
 
 
 def _named(who: Listener | None) -> str:

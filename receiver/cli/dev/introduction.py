@@ -42,8 +42,10 @@ def introduce(running: Stack, worker: Sequence[str]) -> None:
         introduce_source(running, source)
     for command in running.settings.commands.values():
         _echo_all(_command(running, command))
-    needs_tunnel = [each for each in running.settings.sources.values() if each.provider.name not in FETCHERS]
-    if needs_tunnel:
+    if any(
+        each.broker is None and each.provider.name not in FETCHERS
+        for each in running.settings.sources.values()
+    ):
         click.echo(
             f"\ntunnel        {TUNNEL.format(url=running.url)}\n{_INDENT}gives the senders an address: https://…/hooks/NAME"
         )
@@ -64,13 +66,17 @@ def introduce_source(running: Stack, source: Source) -> None:
 
 def trigger_line(running: Stack) -> str | None:
     """Return the command that sends the first source a sample; None without a source."""
-    for source in running.settings.sources.values():
+    for source in (each for each in running.settings.sources.values() if each.broker is None):
         kind = next(iter(files.types(source.provider.name)), "")
         return f"hookonce trigger {source.name} {kind}".rstrip()
     return None
 
 
 def _source(running: Stack, source: Source) -> Iterator[str]:
+    if source.broker is not None:
+        yield f"{source.name:<12}  taken from {source.shown_url}"
+        yield f"{_INDENT}by `hookonce consume {source.name}`, in another terminal here"
+        return
     url = running.hook(source.name)
     yield f"{source.name:<12}  {url}"
     if source.name in running.made_up:

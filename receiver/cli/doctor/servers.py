@@ -279,7 +279,7 @@ def judge_checkpoints(rows: float, indexes: float, gigabytes: float, minutes: fl
         "checkpoints",
         f"{found}, and after each one up to {indexes:,.0f} MB of the ids' indexes are logged whole, which may double "
         "what a new event costs; ALTER SYSTEM SET max_wal_size = '16GB' and checkpoint_timeout = '15min' "
-        "(docs/explanation/scaling.md)",
+        "(`hookonce docs explanation/scaling`)",
     )
 
 
@@ -292,7 +292,7 @@ def judge_log(rows: float, setting: str, offered: Sequence[str]) -> Finding:
         "warn",
         "log",
         f"wal_compression is {setting} with {rows:,.0f} events, and after each checkpoint pages are logged whole; "
-        f"ALTER SYSTEM SET wal_compression = '{better}' (docs/explanation/scaling.md)",
+        f"ALTER SYSTEM SET wal_compression = '{better}' (`hookonce docs explanation/scaling`)",
     )
 
 

@@ -11,7 +11,7 @@ from hookonce.receiver.samples import documents, files
 
 PUBLIC_URL = "https://hooks.example.com"
 _HEAD = """\
-# What hookonce is told; docs/reference/configuration.md lists every key. Nothing in here is secret.
+# What hookonce is told; `hookonce docs reference/configuration` lists every key. Nothing in here is secret.
 [receiver]
 handlers = ["handlers"]  # modules with functions that are decorated with @on
 """

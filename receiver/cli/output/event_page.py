@@ -37,7 +37,7 @@ def lines(found: FullEvent, now: datetime, body: bytes | None = None) -> Iterato
     yield from _steps(found.steps, now)
     yield from _runs(found, now)
     yield from _logs(found.logs)
-    yield from _failures(found.failures, now)
+    yield from _failures(found, now)
 
 
 def _head(event: FullEvent) -> Iterator[str]:
@@ -135,9 +135,9 @@ def _steps(steps: Sequence[Step], now: datetime) -> Iterator[str]:
             yield f"    {clean(gave)}"
 
 
-def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
-    """Yield the failed attempts and the tracebacks, each once: most attempts of a run fail alike."""
-    failures = [each for each in failures if each.handler]
+def _failures(found: FullEvent, now: datetime) -> Iterator[str]:
+    """Yield the failed attempts, and the tracebacks of runs that are not done, each once: most attempts fail alike."""
+    failures = [each for each in found.failures if each.handler]
     if not failures:
         return
     yield "\n" + _heading("failed attempts")
@@ -147,8 +147,9 @@ def _failures(failures: Sequence[Failure], now: datetime) -> Iterator[str]:
     for failure in failures[-_UNFOLDED:]:
         said = f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
         yield cut(said, shutil.get_terminal_size().columns)
+    done = {run.handler for run in found.runs if run.status == RunStatus.DONE}
     shown: dict[tuple[str, ...], Failure] = {}
-    for failure in failures:
+    for failure in (each for each in failures if each.handler not in done):
         lines = tuple(tracebacks.lines(failure.frames, failure.unreadable))
         if lines:
             shown[lines] = failure  # the latest of those that failed alike

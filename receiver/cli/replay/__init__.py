@@ -1,5 +1,5 @@
 """The parts of the replay command.
 
-`named` replays the events that somebody names; `question` asks before many are run again, `bulk` drives a bulk replay;
-`outcomes` prints what became of each.
+`named` replays the events that somebody names, `bulk` drives a bulk replay; `outcomes` prints what became of each, and
+`waiting` waits for their ends.
 """

@@ -6,12 +6,11 @@ Killed at any point, it loses and repeats nothing; what is left is the sweep's t
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import click
 
-from hookonce.receiver.cli.connections import at
 from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.replay.waiting import interval, wait_for
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
     BulkPath,
@@ -23,9 +22,6 @@ from hookonce.receiver.desk.replays import (
 )
 from hookonce.receiver.desk.rows import BulkReplay
 
-_IDLE_TIMEOUT: Final = 10.0
-"""Seconds without a change after which nobody waits any longer."""
-
 
 class BulkRun:
     """Drives one bulk replay; `bulk` is how far it has come."""
@@ -34,7 +30,6 @@ class BulkRun:
         self.bulk = bulk
         self._which = BulkPath(bulk=bulk.id)
         self._rate = rate
-        self._interval = 2.0 if at() else 0.3  # seconds between two requests that change nothing
 
     def run(self, here: Asks, taken: Callable[[Sequence[Outcome]], None], *, wait: bool | None) -> None:
         """Take all steps, then follow what became of the events: to the end, or (None) for as long as it moves."""
@@ -54,7 +49,7 @@ class BulkRun:
                     taken(self._step(here))
                     show()
                 if wait is not False:
-                    self._follow(here, show, patient=bool(wait))
+                    wait_for(here, lambda: self._open(here, show), patient=bool(wait))
             except KeyboardInterrupt:
                 with desk() as other:  # the first may be in the middle of something
                     self.bulk = other.ask(stop_bulk_replay, which=self._which)
@@ -75,18 +70,10 @@ class BulkRun:
         step = here.ask(step_bulk_replay, which=self._which, asked=asked)
         self.bulk = step.bulk
         if self.bulk.is_running and (self.bulk.rate or self.bulk.last_event == before):
-            time.sleep(self._interval)
+            time.sleep(interval())
         return step.outcomes
 
-    def _follow(self, here: Asks, show: Callable[[], None], *, patient: bool) -> None:
-        changed, before = time.monotonic(), -1
-        while True:
-            self.bulk = here.ask(get_bulk_replay, which=self._which)
-            show()
-            if not self.bulk.open:
-                return
-            if self.bulk.open != before:
-                changed, before = time.monotonic(), self.bulk.open
-            elif not patient and time.monotonic() - changed > _IDLE_TIMEOUT:
-                return
-            time.sleep(self._interval)
+    def _open(self, here: Asks, show: Callable[[], None]) -> int:
+        self.bulk = here.ask(get_bulk_replay, which=self._which)
+        show()
+        return self.bulk.open

@@ -1,8 +1,8 @@
 """`hookonce replay ID…`: events that somebody names, few enough to be reported one by one."""
 
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -10,72 +10,82 @@ from hookonce.receiver.cli.desk import asking
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.cli.output.words import counted_events
+from hookonce.receiver.cli.plans import carried_out
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
+from hookonce.receiver.cli.replay.waiting import wait_for
 from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.models import PAGE_SIZE
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks
-from hookonce.receiver.desk.replays import Replayed, ReplayRequest, SeenEvent
+from hookonce.receiver.desk.replays import Outcome, Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
-from hookonce.receiver.desk.rows import ReplayOutcome
+from hookonce.receiver.desk.rows import GOOD
+from hookonce.receiver.ledger.states import OPEN, EventStatus
 
 
-class How(NamedTuple):
-    """How named events are replayed: which steps are repeated, what runs again, as it was seen, and how it is told."""
-
-    forget: Sequence[str]
-    again: bool
-    seen: str | None
-    as_json: bool
-
-
-def preview(here: Asks, references: Sequence[str], how: How) -> None:
-    """Show what a replay would make of each named event, and replay none."""
-    asked = asking(
-        ReplayRequest, events=list(references), forget_steps=list(how.forget), again=how.again, dry_run=True
-    )
-    found = here.ask(replay_action, asked=asked)
-    tell("a replay would say:")
-    report = ReplayReport(as_json=how.as_json)
-    report.take(found.outcomes)
-    report.finish()
-    unknown = [*found.unknown_names, *map(str, found.unknown)]
-    report_unknown(unknown, is_all=not found.outcomes)
-    tell("this is the plan; nothing was replayed")
-    if unknown:
-        sys.exit(Exit.PARTIAL)
-
-
-def replay(here: Asks, references: Sequence[str], how: How) -> None:
-    """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce help exits` lists."""
-    report = ReplayReport(as_json=how.as_json)
-    unknown: list[str] = []
-    if how.seen and len(references) > 1:
+def replay(here: Asks, references: Sequence[str], options: Mapping[str, Any], *, as_json: bool) -> None:
+    """Show the plan, replay the named events and report what became of each; exits as `hookonce help exits` lists."""
+    if options["seen"] and len(references) > 1:
         raise click.UsageError("--seen is for one event; name it alone")
+    report = ReplayReport(as_json=as_json)
+    done: list[Outcome] = []
+    unknown: list[str] = []
     for first in range(0, len(references), PAGE_SIZE):
-        found = _replayed(here, references[first : first + PAGE_SIZE], how)
-        report.take(found.outcomes)
+        found = _replayed(here, references[first : first + PAGE_SIZE], options)
+        done += found.outcomes
         unknown += [*found.unknown_names, *map(str, found.unknown)]
+    report.take(done)
     report.finish()
-    report_unknown(unknown, is_all=not report.is_any(list(ReplayOutcome)))
-    if unknown or not report.is_whole:
-        sys.exit(report.exit)
+    report_unknown(unknown, is_all=not done)
+    has_ended_well = not options["wait"] or _await(here, done)
+    if unknown or not has_ended_well or not (report.is_whole or options["dry_run"]):
+        sys.exit(Exit.PARTIAL if unknown or not has_ended_well else report.exit)
 
 
-def _replayed(here: Asks, references: Sequence[str], how: How) -> Replayed:
+def _replayed(here: Asks, references: Sequence[str], options: Mapping[str, Any]) -> Replayed:
     seen = []
-    if how.seen:
+    if options["seen"]:
         event = here.ask(get_event, which=asking(EventPath, event=references[0]))
-        seen = [SeenEvent(event=event.id, view=how.seen)]
-    asked = asking(
-        ReplayRequest, events=list(references), forget_steps=list(how.forget), again=how.again, seen=seen
-    )
+        seen = [SeenEvent(event=event.id, view=options["seen"])]
+    how = {"forget_steps": list(options["forget"]), "again": options["again"], "seen": seen}
+    asked = asking(ReplayRequest, events=list(references), **how)
+    shown: list[Replayed] = []
+
+    def show(found: Replayed) -> None:
+        if not shown:
+            good = [each.id for each in found.outcomes if each.fate in GOOD]
+            tell(f"would be replayed: {counted_events(good)}")
+        shown.append(found)
+
     try:
-        return here.ask(replay_action, asked=asked)
+        return carried_out(here, replay_action, show, dry_run=options["dry_run"], asked=asked)
+    except NotFound as error:
+        if error.code != NotFound.usual_code:
+            raise
     except Conflict as error:
         if error.code != "already_done":
             raise
-        return here.ask(replay_action, asked=asked.model_copy(update={"dry_run": True}))
+    return here.ask(replay_action, asked=asked.model_copy(update={"dry_run": True}))
+
+
+def _await(here: Asks, done: Sequence[Outcome]) -> bool:
+    """Wait until the events that were replayed have ended; return whether none is dead."""
+    left = {each.id for each in done if each.fate in GOOD}
+    ended: dict[int, str] = {}
+
+    def is_open() -> int:
+        for number in sorted(left):
+            found = here.ask(get_event, which=EventPath(event=str(number)))
+            if found.status not in OPEN:
+                left.discard(number)
+                ended[number] = found.status
+        return len(left)
+
+    wait_for(here, is_open, {name for each in done if each.id in left for name in each.handlers})
+    for number, status in ended.items():
+        tell(f"event {number} is {status}")
+    return EventStatus.DEAD not in ended.values()
 
 
 def report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
