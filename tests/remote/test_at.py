@@ -92,7 +92,10 @@ def test_event_of_another_inbox_is_shown_opened_searched_and_replayed(far, serve
 
     replayed = far("replay", "stripe:evt_1")
 
-    assert (replayed.code, replayed.err) == (0, f"event {event} replayed: credit\n")
+    assert (replayed.code, replayed.err) == (
+        0,
+        f"would be replayed: 1 event ({event})\nevent {event} replayed: credit\n",
+    )
 
 
 def test_test_event_is_sent_by_the_inbox_itself(far):

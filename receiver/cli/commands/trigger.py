@@ -14,7 +14,7 @@ import click
 import requests
 from click.core import ParameterSource
 
-from hookonce.providers import Delivery, Reason
+from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit import registry
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.cli import local_sources
@@ -173,11 +173,6 @@ def _why(source: Source, answer: Answer) -> str:
         return (
             f"{by}: its secret of source {source.name!r} is not the one that signed here ({name}); "
             "start it again with the same environment"
-        )
-    if answer.status == Reason.BAD_BODY and not files.types(source.provider.name):
-        return (
-            f"{by}: {means}; there is no sample of {source.provider.name}, so its body was made up: give what this "
-            "source reads by --set, as --set id=evt_1 --set type=order.paid"
         )
     return f"{by}: {means}"
 
@@ -358,6 +353,13 @@ def _event(sample: SampleDelivery, delivery: Delivery) -> tuple[str, str]:
     try:
         decoded = provider.decode(delivery, sample.source.secrets) if provider.decode else delivery
         events = provider.events(decoded)
+    except Rejected as refused:
+        if not files.types(provider.name):
+            tell(
+                f"{sample.source.name} can't read this: {clean(refused.detail)}; there is no sample of {provider.name}, "
+                "so its body was made up: give what it reads by --set, as --set id=evt_1 --set type=order.paid"
+            )
+        return document.event_id, document.type
     except Exception:  # noqa: BLE001  see above
         return document.event_id, document.type
     return (events[0].id, events[0].type) if events else (document.event_id, document.type)
