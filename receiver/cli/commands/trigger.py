@@ -356,8 +356,8 @@ def _event(sample: SampleDelivery, delivery: Delivery) -> tuple[str, str]:
     except Rejected as refused:
         if not files.types(provider.name):
             tell(
-                f"{sample.source.name} can't read this: {clean(refused.detail)}; there is no sample of {provider.name}, "
-                "so its body was made up: give what it reads by --set, as --set id=evt_1 --set type=order.paid"
+                f"{sample.source.name} can't read this ({clean(refused.detail)}); there is no sample of "
+                f"{provider.name}, so its body was made up: give what it reads by --set, as --set type=order.paid"
             )
         return document.event_id, document.type
     except Exception:  # noqa: BLE001  see above
