@@ -27,7 +27,7 @@ from hookonce.receiver.dashboard.documents import pages
 from hookonce.receiver.dashboard.event_page import diff, edit, page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
-from hookonce.receiver.dashboard.source_pages import source, sources, test_event
+from hookonce.receiver.dashboard.source_pages import source, sources
 from hookonce.receiver.dashboard.tabs import TABS
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.desk.models import MAX_ID

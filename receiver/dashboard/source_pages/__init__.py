@@ -1,1 +1,1 @@
-"""*Sources*: `sources` lists them, judged by `source_health`, `source` shows one, `test_event` sends it a sample."""
+"""*Sources*: `sources` lists them, judged by `source_health`, `source` shows one, and sends it a sample."""

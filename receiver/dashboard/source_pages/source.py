@@ -2,14 +2,15 @@
 
 from datetime import UTC, datetime
 
-from flask import abort, render_template
+from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret
 from hookonce.receiver.dashboard.source_pages.sources import rows
 from hookonce.receiver.desk import content
+from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.pauses import PAUSES, SOURCE, list_pauses
-from hookonce.receiver.desk.sources import SourcePath, get_source, signs
+from hookonce.receiver.desk.sources import SourcePath, get_source, send_test_event, signs
 from hookonce.receiver.desk.stats import status_counts
 from hookonce.receiver.intake import test_events
 
@@ -44,3 +45,11 @@ def source(name: str) -> str:
         test_types=test_events.types(chosen) if chosen.tests else (),
         now=now,
     )
+
+
+@admin.post("/test-event", endpoint="send_test_event")
+def send_sample() -> Response:
+    """Send a source a test event of the type that was chosen, then show it."""
+    typed = {name: request.form.get(name) or None for name in ("source", "type")}
+    sent = ask(send_test_event, **read(send_test_event, typed))
+    return make_response(redirect(url_for("admin.event", number=sent.id), 303))
