@@ -233,3 +233,14 @@ def here(database_url, redis_url):
     """The desk on a ledger of the test's own."""
     with at_the_desk(database_url, redis_url) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def calm_desk(fresh_database, fresh_redis):
+    """The desk on a ledger that the tests of a module share, and leave as it is."""
+    with (
+        fresh_database() as database_url,
+        fresh_redis() as redis_url,
+        at_the_desk(database_url, redis_url) as made,
+    ):
+        yield made

@@ -147,6 +147,7 @@ def test_replay_of_several_says_which_of_them_are_done(here):
 
     answer = here.ask("replay", events=[done, dead]).json
 
+    assert here.notified
     assert [(o["id"], o["fate"]) for o in answer["outcomes"]] == [(done, "already_done"), (dead, "replayed")]
     assert [run["handler"] for run in answer["outcomes"][0]["done"]] == ["shop.credit"]
 
