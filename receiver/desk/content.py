@@ -12,7 +12,7 @@ from typing import Any, Final
 from hookonce.providers import Reason
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.desk.registry import Desk, is_handed_out
+from hookonce.receiver.desk.registry import Desk, is_handed_out, with_errors
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.explain.causes import Explanation
 from hookonce.receiver.intake.explain.proof import Proof, proof
@@ -85,23 +85,21 @@ def stopped_steps(desk: Desk) -> list[Step]:
 
 def outcomes_of(desk: Desk, events: Sequence[int]) -> dict[int, run_outcomes.Outcome]:
     """Return what the runs of listed events came to."""
-    found = run_outcomes.outcomes(desk.connection, events)
-    if not any(each.error for each in found.values()) or is_handed_out(desk, "errors of events"):
-        return found
-    return {each: replace(one, error=one.error and brief(one.error)) for each, one in found.items()}
+    found = with_errors(desk, "errors of events", run_outcomes.outcomes(desk.connection, events))
+    return {each.event: each for each in found}
 
 
 def issue_rows(
     desk: Desk, state: issues.IssueState | None, handler: str | None, limit: int
 ) -> list[IssueRow]:
     """Return issues, those that failed last first."""
-    return _issues(desk, issues.listing(desk.connection, state, handler, limit), "issues")
+    return with_errors(desk, "issues", issues.listing(desk.connection, state, handler, limit))
 
 
 def issue(desk: Desk, number: str) -> IssueRow | None:
     """Return an issue; None where none has the id."""
     found = issues.get(desk.connection, number)
-    return next(iter(_issues(desk, [found], f"issue {number}"))) if found else None
+    return with_errors(desk, f"issue {number}", [found])[0] if found else None
 
 
 def latest_failure(desk: Desk, number: str) -> dict[str, Any] | None:
@@ -255,14 +253,3 @@ def _step(row: Step) -> Step:
             "unreadable": row.unreadable if row.result is None else WITHHELD,
         }
     )
-
-
-def _issues(desk: Desk, found: list[IssueRow], subject: str) -> list[IssueRow]:
-    if not found or is_handed_out(desk, subject):
-        return found
-    return [_brief(each) for each in found]
-
-
-def _brief(row: IssueRow) -> IssueRow:
-    """Return a row with its error's class and place alone."""
-    return row.model_copy(update={"error": row.error and brief(row.error)})

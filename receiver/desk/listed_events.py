@@ -1,14 +1,13 @@
 """Events as rows of a listing; imports no more than that needs, to answer at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from pydantic import Field, computed_field
 
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Page, Paged
-from hookonce.receiver.desk.registry import Desk, action, is_handed_out
+from hookonce.receiver.desk.registry import Desk, action, with_errors
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import dead_letters, events
@@ -16,7 +15,6 @@ from hookonce.receiver.ledger.queries.dead_letters import Death, by_event
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.privacy.withheld import brief
 
 LOOK_FOR_LOST = timedelta(seconds=1)
 
@@ -77,7 +75,4 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
 
 def deaths_of(desk: Desk, numbers: Sequence[int]) -> list[Death]:
     """Return the dead runs of events; their errors are content."""
-    found = dead_letters.deaths_of(desk.connection, numbers)
-    if not found or is_handed_out(desk, "dead letters"):
-        return found
-    return [replace(each, error=None if each.error is None else brief(each.error)) for each in found]
+    return with_errors(desk, "dead letters", dead_letters.deaths_of(desk.connection, numbers))

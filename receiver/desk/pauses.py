@@ -78,7 +78,7 @@ def list_handlers(desk: Desk) -> Handlers:
     failing = {each.handler: each for each in breakers.breakers(desk.connection)}
     waiting = limit_gate.waiting(desk.connection)
     delays = limit_gate.delays(desk.connection)
-    in_batches = batches(desk)
+    in_batches = {each.handler: each for each in batches(desk)}
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(worker_slots.long_transactions(desk.connection))}
     held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 
 import psycopg
 
@@ -22,6 +22,7 @@ from hookonce.receiver.desk.refusals import Forbidden
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 from hookonce.receiver.ledger.rows import ResponseModel
+from hookonce.receiver.privacy.withheld import brief
 
 if TYPE_CHECKING:  # a command that lists something starts in half the time without them
     from hookonce.receiver.config.settings import Settings
@@ -97,6 +98,25 @@ def is_handed_out(desk: Desk, subject: str) -> bool:
         if len(_noted) > _MOST_NOTED:
             del _noted[next(iter(_noted))]
     return True
+
+
+class HasError(Protocol):
+    """A row that has the text of an error."""
+
+    error: str | None
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """Return a copy with other values."""
+
+
+E = TypeVar("E", bound=HasError)
+
+
+def with_errors(desk: Desk, subject: str, found: list[E]) -> list[E]:
+    """Return rows with what their errors say, where that is handed out, and else with their class and place alone."""
+    if not any(each.error for each in found) or is_handed_out(desk, subject):
+        return found
+    return [each.model_copy(update={"error": each.error and brief(each.error)}) for each in found]
 
 
 @dataclass(frozen=True, slots=True)

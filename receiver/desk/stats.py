@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.desk.registry import Desk, action, is_handed_out
+from hookonce.receiver.desk.registry import Desk, action, with_errors
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
@@ -28,7 +28,6 @@ from hookonce.receiver.ledger.stats.activity import Count
 from hookonce.receiver.ledger.stats.counters import BatchFigures
 from hookonce.receiver.ledger.stats.totals import RejectionCount, SecretUse, StatusCount
 from hookonce.receiver.ledger.stats.worker_slots import LongTransaction, WorkerSlots
-from hookonce.receiver.privacy.withheld import brief
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.pending import pending
 
@@ -147,7 +146,7 @@ def _numbers(desk: Desk) -> dict[str, Any]:
             for handler, delay in limit_gate.delays(connection).items()
         },
         "breakers": breakers.breakers(connection),
-        "batches": list(batches(desk).values()),
+        "batches": batches(desk),
         "paused": pauses.paused(connection),
     }
 
@@ -164,12 +163,6 @@ def _pending(url: str) -> int | None:
         return None
 
 
-def batches(desk: Desk) -> dict[str, BatchFigures]:
+def batches(desk: Desk) -> list[BatchFigures]:
     """Return what became of the batches of handlers."""
-    found = counters.batch_figures(desk.connection)
-    if not any(each.error for each in found.values()) or is_handed_out(desk, "batches"):
-        return found
-    return {
-        name: each.model_copy(update={"error": each.error and brief(each.error)})
-        for name, each in found.items()
-    }
+    return with_errors(desk, "batches", counters.batch_figures(desk.connection))

@@ -369,9 +369,9 @@ def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
         ("hookonce_batch_events", "Events in batches that succeeded", "events"),
         ("hookonce_batch_halvings", "Batches that failed or were lost, and were halved", "halvings"),
     ):
-        rows = [([handler], getattr(each, field)) for handler, each in figures.items()]
+        rows = [([each.handler], getattr(each, field)) for each in figures]
         yield _counter(name, text, ["handler"], rows)
-    parts = [([handler], float(each.waiting)) for handler, each in figures.items()]
+    parts = [([each.handler], float(each.waiting)) for each in figures]
     yield _gauge(
         "hookonce_batch_parts_waiting", "Parts of batches to be tried by themselves", ["handler"], parts
     )

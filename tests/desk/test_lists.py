@@ -137,7 +137,8 @@ def test_commands_of_clients_are_listed_by_account_with_their_state(here):
     ]
     first = here.ask("list_client_commands", limit=1).json
     assert [row["account"] for row in first["data"]] == ["bob"]
-    assert len(rows(here, "list_client_commands", "id", limit=2, cursor=first["next"])) == 2
+    assert rows(here, "list_client_commands", "id", limit=2, cursor=first["next"]) == [(dead,), (done,)]
+    assert here.ask("list_client_commands", limit=4).json["next"] is None
     assert rows(here, "list_client_commands", "id", since="2999-01-01T00:00:00Z") == []
 
 

@@ -309,8 +309,8 @@ def test_events_of_a_filter_are_discarded_step_by_step(here, monkeypatch):
     monkeypatch.setattr(dead_letters, "REPLAY_BATCH", 2)
     numbers = here.deliver(*"abc", status="dead")
 
-    first = here.ask("discard_events", status="dead").json
-    rest = here.ask("discard_events", status="dead", cursor=first["next"]).json
+    first = here.ask("discard_events", status="dead", dry_run=True).json
+    rest = here.ask("discard_events", status="dead", dry_run=True, cursor=first["next"]).json
 
     found = [[row["id"] for row in each["discarded"]] for each in (first, rest)]
     assert (found, rest["next"]) == ([numbers[1:], numbers[:1]], None)

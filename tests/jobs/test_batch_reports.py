@@ -120,7 +120,7 @@ def test_batch_of_one_is_a_batch_in_the_figures(inbox):
 
     inbox.work()
 
-    found = counters.batch_figures(inbox.connection)["handler"]
+    (found,) = counters.batch_figures(inbox.connection)
     assert (found.batches, found.events, found.halvings) == (2, 5, 0)
 
 
@@ -130,7 +130,7 @@ def test_batch_of_one_that_fails_is_none(inbox):
 
     inbox.work()
 
-    assert counters.batch_figures(inbox.connection) == {}
+    assert counters.batch_figures(inbox.connection) == []
 
 
 def test_events_given_up_have_lines_of_their_own_and_the_others_one(inbox, caplog):

@@ -414,7 +414,7 @@ def test_figures_say_how_large_batches_were(inbox):
 
     inbox.work()
 
-    found = counters.batch_figures(inbox.connection)["handler"]
+    (found,) = counters.batch_figures(inbox.connection)
     assert (found.batches, found.events, found.halvings) == (3, 7, 2)
 
 

@@ -4,9 +4,7 @@ import pytest
 
 from hookonce.receiver.api.mcp import confirmations
 from hookonce.receiver.desk.actions import ACTIONS
-from hookonce.receiver.ledger.access import api_tokens
 from tests.mcp.conftest import Agent
-from tests.support.outcomes import end_events
 
 
 @pytest.fixture
@@ -47,56 +45,10 @@ def test_confirmation_that_is_spelled_in_another_way_is_the_same(own):
     assert cycles(inbox, 6) == [(2, "waiting")]
 
 
-def test_what_is_done_is_planned_only_if_one_says_again(own):
-    inbox, agent = own
-    (event,) = inbox.deliver("once")
-    end_events(inbox.connection, "done", [event], handler="shop.credit")
+def test_what_could_only_be_refused_is_not_planned(agent):
+    refusal = agent.refusal("replay", events=["evt_none", 999])
 
-    refusal = agent.refusal("replay", events=[event])
-    again = agent.plan("replay", events=[event], again=True)
-    outcome = agent.call("confirm", confirmation=again).known["outcomes"][0]
-
-    assert f"already done: event {event}: shop.credit at 20" in refusal
-    assert (outcome["fate"], cycles(inbox, event)) == ("replayed", [(2, "waiting")])
-
-
-REFUSED = [
-    ("replay", {"events": ["evt_none", 999]}, "none of these events is in the ledger: 999, evt_none"),
-    ("start_bulk_replay", {"filter": {}}, "an empty filter would replay the whole ledger"),
-    ("start_bulk_replay", {"filter": {"status": "dead", "source": "strip"}}, "did you mean 'stripe'?"),
-    ("stop_bulk_replay", {"bulk": 9}, "no bulk replay has number 9"),
-    ("mark_issue", {"issue": "0" * 12, "state": "fixed"}, "no issue has the id"),
-    (
-        "decide_step",
-        {"event": 6, "handler": "a.b", "step": "c", "decision": "forget"},
-        "has no step 'c' of a.b",
-    ),
-    ("pause", {"kind": "source", "name": "strip"}, "no source is called 'strip'"),
-    ("resume", {"kind": "source", "name": "github"}, "the source 'github' is not paused"),
-    ("forget_handed_secret", {"source": "stripe"}, "no sender has handed 'stripe' a secret"),
-    ("send_test_event", {"source": "strip"}, "no source is called 'strip'"),
-    ("send_edited_event", {"event": "evt_none", "body": "{}"}, "no event is 'evt_none'"),
-]
-
-
-@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED, ids=[each[2][:30] for each in REFUSED])
-def test_what_could_only_be_refused_is_not_planned(tool, arguments, said, ledger):
-    inbox, url = ledger
-
-    assert said in Agent(url, inbox.tokens["admin"]).refusal(tool, **arguments)
-
-
-def test_bulk_replay_takes_what_was_there_when_it_was_planned(own):
-    inbox, agent = own
-    wanted = {"status": "dead", "handler": "shop.credit", "since": "1h"}
-    plan = agent.call("start_bulk_replay", filter=wanted, rate=5)
-    (late,) = inbox.deliver("late")
-    end_events(inbox.connection, "dead", [late], handler="shop.credit")
-
-    begun = agent.call("confirm", confirmation=plan.known["confirmation"])
-
-    assert plan.known["plan"]["total"] == 3
-    assert (begun.known["matched"], begun.known["rate"], begun.known["state"]) == (3, 5, "running")
+    assert "none of these events is in the ledger: 999, evt_none" in refusal
 
 
 def test_plan_of_another_server_or_one_that_was_changed_is_refused(own):
@@ -119,29 +71,12 @@ def test_plan_is_good_for_a_while(own, monkeypatch):
     assert "too old" in agent.refusal("confirm", confirmation=confirmation)
 
 
-def test_pause_is_planned_and_then_made(own):
-    inbox, agent = own
-    inbox.tokens["admin"] = api_tokens.create(
-        inbox.connection, "boss", [api_tokens.Scope.ADMIN], None, "a test"
-    )
-    boss = Agent(agent.url, inbox.tokens["admin"])
-
-    plan = boss.plan("pause", kind="source", name="stripe")
-    before = boss.call("list_pauses").known["data"]
-    boss.call("confirm", confirmation=plan)
-
-    assert ("source", "stripe") not in {(each["kind"], each["name"]) for each in before}
-    assert boss.call("list_pauses").known["data"][-1]["name"] == "stripe"
-
-
-@pytest.mark.parametrize(
-    ("scope", "tool", "arguments"),
-    [("replay", "replay", {"events": [6]}), ("admin", "pause", {"kind": "source", "name": "stripe"})],
-)
-def test_token_that_only_reads_plans_nothing(scope, tool, arguments, ledger):
+def test_token_that_only_reads_plans_nothing(ledger):
     inbox, url = ledger
 
-    assert f"lacks the scope {scope}" in Agent(url, inbox.tokens["read"]).refusal(tool, **arguments)
+    refusal = Agent(url, inbox.tokens["read"]).refusal("replay", events=[6])
+
+    assert "lacks the scope replay" in refusal
 
 
 def test_read_only_server_has_no_tool_that_changes_something(ledger):

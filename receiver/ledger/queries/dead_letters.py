@@ -1,12 +1,11 @@
 """Dead runs: of which handler, and of what they died. Reads only, never more than the newest `MAX_DEATHS` events."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
 
-from hookonce.receiver.ledger.rows import all_as
+from hookonce.receiver.ledger.rows import ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_DEATHS = 1000
@@ -36,8 +35,7 @@ ORDER BY n.id DESC, r.handler
 """  # noqa: S608  constants
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(ResponseModel):
     """A dead run, and the beginning of its latest error; or, without a handler, why an event could not be read."""
 
     event: int

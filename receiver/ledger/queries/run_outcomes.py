@@ -1,12 +1,11 @@
 """Outcomes of the runs of listed events, one line each: the run that needs a person most, and its error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
-from psycopg.rows import class_row
 
+from hookonce.receiver.ledger.rows import ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 
 _SHOWN = 300
@@ -24,8 +23,7 @@ ORDER BY r.event, array_position(%s::text[], r.status), r.handler
 _WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(ResponseModel):
     """An event's run that died, else one that waits, runs or is done; how many `others` it has; the latest error."""
 
     event: int
@@ -37,8 +35,6 @@ class Outcome:
     error: str | None
 
 
-def outcomes(connection: psycopg.Connection, events: Sequence[int]) -> dict[int, Outcome]:
+def outcomes(connection: psycopg.Connection, events: Sequence[int]) -> list[Outcome]:
     """Return an outcome for each of these events that has runs."""
-    with connection.cursor(row_factory=class_row(Outcome)) as cursor:
-        rows = cursor.execute(_OUTCOMES, [list(events), list(_WORST_FIRST)]).fetchall()
-    return {row.event: row for row in rows}
+    return all_as(Outcome, connection, _OUTCOMES, [list(events), list(_WORST_FIRST)])

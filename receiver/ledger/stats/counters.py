@@ -156,9 +156,9 @@ def totals(connection: psycopg.Connection) -> dict[Tally, int]:
     return {Tally(Kind(kind), source, what[len(kind) + 1 :]): count for kind, source, what, count in rows}
 
 
-def batch_figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
+def batch_figures(connection: psycopg.Connection) -> list[BatchFigures]:
     """Return what became of batches, by handler."""
-    return {each.handler: each for each in all_as(BatchFigures, connection, _BATCH_FIGURES)}
+    return all_as(BatchFigures, connection, _BATCH_FIGURES)
 
 
 def count_batch(connection: psycopg.Connection, handler: str, events: int) -> None:
