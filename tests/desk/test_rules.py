@@ -11,6 +11,8 @@ from hookonce.receiver.desk import dead_letters
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.ledger import handshake_secrets, quarantine
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import pack
 from hookonce.receiver.ledger.quarantine import Arrival
 from hookonce.receiver.source import Quarantine
@@ -25,7 +27,7 @@ REPLAYING = {
 }
 ADMINISTERING = {
     *("pause", "resume", "prune", "erase_events", "forget_window", "forget_entity", "forget_handed_secret"),
-    *("reverify_source", "send_test_event", "send_edited_event", "send_test_alert"),
+    *("reverify_source", "send_test_event", "send_edited_event", "send_test_alert", "revoke_token"),
 }
 OF_CONTENT = {"search_bodies", "get_event_body", "get_other_body", "diff_event"}
 LONG = {
@@ -150,6 +152,11 @@ CHANGES = {
         ("send edited", "event {}"),
     ),
     "send_test_alert": Change(told, {}, None, wakes=True),
+    "revoke_token": Change(
+        lambda here: api_tokens.create(here.connection, "ci", [Scope.READ], None, "a test"),
+        {"name": "ci"},
+        ("revoke token", "token ci"),
+    ),
 }
 MISSING = [
     *((name, {"event": "9"}) for name in ("get_event", "get_event_body", "diff_event", "list_steps")),
@@ -171,6 +178,7 @@ MISSING = [
     ("pull_event", {"pull": 9, "event": 1}),
     ("pull_events", {"pull": 9, "cursor": "0" * 32 + ".1.1.1.1."}),
     ("explain_word", {"word": "leese"}),
+    ("revoke_token", {"name": "nobody"}),
 ]
 
 
