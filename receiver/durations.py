@@ -13,10 +13,6 @@ UNITS = {
     "w": timedelta(weeks=1),
 }
 _DAYS_AGO = {"today": 0, "yesterday": 1}
-_EXPECTED = (
-    "expected a span (90s, 15m, 2h, 7d), 'today', 'yesterday', or an ISO date or time "
-    "(2026-01-31, 2026-01-31T14:00Z)"
-)
 
 
 def parse_duration(text: object) -> timedelta:
@@ -41,7 +37,13 @@ def parse_time(text: str, now: datetime) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a time; {_EXPECTED}") from None
+        raise ValueError(no_time(text)) from None
+
+
+def no_time(text: str) -> str:
+    """Return the refusal of a text that is no point in time."""
+    times = "a span (90s, 15m, 2h, 7d) or a time with its offset (2026-01-31T14:00:00Z)"
+    return f"{text!r} is not a time; expected {times}"
 
 
 def format_duration(length: timedelta) -> str:

@@ -164,7 +164,9 @@ def _responses(operation: Operation) -> dict[int, dict[str, Any]]:
     if operation.method == "POST":
         found[202] = _IN_PROGRESS
         refusals.append(409)
-    for status in sorted(refusals):
+    if any("since" in model.model_fields for model in operation.inputs.values()):
+        refusals.append(409)
+    for status in sorted({*refusals}):
         schema = {"$ref": _REF.format(model="ProblemDetails")}
         found[status] = {
             "description": _WHY[status],

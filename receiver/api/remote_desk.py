@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from hookonce.receiver.api.routes import BY_NAME, Operation
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict, Invalid, NotFound
+from hookonce.receiver.desk.refusals import Ambiguous, Conflict, Contradictory, Forbidden, Invalid, NotFound
 from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 from hookonce.receiver.ledger.rows import ResponseModel
@@ -16,7 +16,8 @@ from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 
 A = TypeVar("A", bound=Answer)
-_KINDS: Mapping[int, type[RefusedByDesk]] = {404: NotFound, 409: Conflict}
+_KINDS: Mapping[int, type[RefusedByDesk]] = {403: Forbidden, 404: NotFound, 409: Conflict, 422: Invalid}
+_BY_CODE: Mapping[str, type[RefusedByDesk]] = {"ambiguous": Ambiguous, "contradictory": Contradictory}
 
 
 class RemoteDesk:
@@ -68,7 +69,5 @@ def _path(operation: Operation, which: RequestModel | None) -> str:
 
 def _as_here(error: Refused) -> Exception:
     """Return the refusal that the same question gets on the machine itself; or the error, if there is no such one."""
-    if error.said and error.code == "ambiguous":
-        return Ambiguous(error.said)
-    kind = _KINDS.get(error.status)
+    kind = _BY_CODE.get(error.code) or _KINDS.get(error.status)
     return kind(error.said, code=error.code) if error.said and kind else error

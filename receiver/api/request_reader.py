@@ -12,7 +12,7 @@ from hookonce.providers import Rejected
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
 from hookonce.receiver.api.routes import Operation
-from hookonce.receiver.desk.models import RequestModel, mistakes
+from hookonce.receiver.desk.models import RequestModel, mistakes, said_of
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
@@ -143,9 +143,10 @@ def _validated(model: type[RequestModel], document: object, *, in_body: bool) ->
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        found = mistakes(error)[:MAX_MISTAKES]
+        found = mistakes(error, model)[:MAX_MISTAKES]
         raise _invalid(
-            [_mistake(place if in_body else str(place[0]), said) for place, said in found]
+            [_mistake(place if in_body or not place else str(place[0]), said) for place, said in found],
+            said_of(found),
         ) from None
 
 
@@ -158,5 +159,6 @@ def _mistake(where: str | tuple[int | str, ...], detail: str) -> Mistake:
     return Mistake(detail=detail, pointer=shown[:_MAX_SHOWN], parameter=None)
 
 
-def _invalid(mistakes: list[Mistake]) -> Problem:
-    return Problem(422, "the request is not what this operation expects; see `errors`", errors=mistakes)
+def _invalid(mistakes: list[Mistake], detail: str = "") -> Problem:
+    said = "; ".join(f"{each.parameter}: {each.detail}" for each in mistakes)
+    return Problem(422, detail or said, errors=mistakes)

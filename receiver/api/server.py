@@ -49,7 +49,7 @@ MAX_UNPROVEN_REQUESTS = 2
 ADMISSION_TIMEOUT = timedelta(seconds=5)
 KEY_LOCK_TIMEOUT = timedelta(seconds=2)
 KEY_TERMS = Terms(lease=timedelta(minutes=1), retention=timedelta(hours=24))
-_TOKEN_REFUSAL = "the token is unknown, was revoked, or has expired"  # noqa: S105  a message
+_TOKEN_REFUSAL = "the token is unknown, was revoked, or has expired; `hookonce tokens create` makes one"  # noqa: S105  a message
 IN_PROGRESS = Result(
     202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
 )

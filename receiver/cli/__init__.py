@@ -120,6 +120,7 @@ AT_A_DISTANCE = {
     "stats",
     "replay",
     "pause",
+    "prune",
     "help",
     "trigger",
     *FURTHER["Look"],

@@ -12,7 +12,7 @@ import click
 
 from hookonce.receiver.cli.desk import asked_of, desk, pages
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.cli.options.event_options import require_span
+from hookonce.receiver.cli.options.event_options import Choice
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
@@ -129,7 +129,6 @@ def made(  # noqa: PLR0913  all but two by keyword
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 
     def callback(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401  the fields
-        require_span(given.get("since"), given.get("until"))
         with desk() as here:
             run(here, given, as_json=as_json)
 
@@ -164,7 +163,7 @@ def _parameter(field: Field) -> click.Parameter:
     more: dict[str, Any] = {}
     about = field.about
     if field.kind == "choice":
-        more |= {"type": click.Choice(field.choices), "metavar": field.name.upper()}
+        more |= {"type": Choice(field.choices), "metavar": field.name.upper()}
         about = f"{about}: {', '.join(field.choices)}".removeprefix(": ")
     elif field.kind == "time":
         more["type"] = SINCE

@@ -1,6 +1,6 @@
 """The desk as a command asks it: on this machine's ledger, or with `hookonce --at` at another inbox by its API."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -88,12 +88,12 @@ def _known() -> "Settings":
     return replace(settings, sources=local_sources.sources(settings))
 
 
-def asking(model: Callable[..., M], **given: object) -> M:
+def asking(model: type[M], **given: object) -> M:
     """Return a model of what was typed. Raises: `click.UsageError` with what is wrong with it."""
     try:
         return model(**given)
     except ValidationError as error:
-        place, said = mistakes(error)[0]
+        place, said = mistakes(error, model)[0]
         raise click.UsageError(f"{_typed_as(str(place[0]))}: {said}" if place else said) from None
 
 

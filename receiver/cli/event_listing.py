@@ -34,15 +34,15 @@ def print_events(events: Sequence[ListedEvent], given: Mapping[str, Any], hint: 
 
 
 def _print_table(events: Sequence[ListedEvent], *, with_deaths: bool) -> None:
-    columns = ["id", "source", "event id", "type", "status", "received", "deliveries"]
+    cause = ["handler", "error"] if with_deaths else []
     rows = []
     for e in events:
-        row = [e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries]
+        row = [e.id, e.status, e.type]
         if with_deaths:
             errors = "; ".join((each.error or "").strip().partition("\n")[0] for each in e.dead)
             row += [", ".join(each.handler for each in e.dead if each.handler) or None, errors or None]
-        rows.append(row)
-    show([*columns, "handler", "error"] if with_deaths else columns, rows)
+        rows.append([*row, e.received_at, e.deliveries, e.source, e.event_id])
+    show(["id", "status", "type", *cause, "received", "deliveries", "source", "event id"], rows)
 
 
 def _died(death: DeadRun) -> str:

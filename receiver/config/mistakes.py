@@ -10,5 +10,7 @@ class ConfigError(Exception):
 
     @property
     def text(self) -> str:
-        """All of it, as people are told."""
+        """All mistakes as a terminal shows them; one alone is one line."""
+        if len(self.mistakes) == 1:
+            return self.mistakes[0]
         return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in self.mistakes)

@@ -130,7 +130,7 @@ def read_toml(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line that an error of TOML is about, below the error; what stands behind a `=` may be a secret."""
+    """Return the line that an error of TOML is about; its words after a `=` may be a secret."""
     at = _AT_LINE.search(str(error))
     lines = text.splitlines()
     number = int(at[1]) if at else len(lines)
@@ -138,7 +138,7 @@ def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
         return ""
     setting, mark, value = lines[number - 1].partition("=")
     hidden = _WORD.sub("…", value)
-    return f"\n      {number} | {setting}{mark}{hidden}"
+    return f": {setting}{mark}{hidden}"
 
 
 def require_own_port(desk: str, door_ports: Iterable[str]) -> None:

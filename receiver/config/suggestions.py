@@ -17,6 +17,14 @@ def did_you_mean(word: str, known: Iterable[str], has: str = "there is") -> str:
     return f"; {has} {', '.join(names[:_MAX_NAMES])}" if names else f"; {has} none yet"
 
 
+def not_one_of(word: object, choices: Iterable[str]) -> str:
+    """Return the refusal of a word that is none of the choices, with the nearest of them."""
+    every = [str(each) for each in choices]
+    close = difflib.get_close_matches(str(word), every, n=1)
+    meant = f"; did you mean '{close[0]}'?" if close else ""
+    return f"{word!r} is not one of {', '.join(map(repr, every))}{meant}"
+
+
 def no_source(name: str, known: Iterable[str]) -> str:
     """Return what is said of a name that no source has."""
     return f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"

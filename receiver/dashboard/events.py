@@ -45,7 +45,7 @@ def events() -> Response:
         listing = _listing(here, form)
         took = time.monotonic() - began
         seen = _digest(listing.rows)
-        doubt = hint(here, form.wanted.source, listing.rows)
+        doubt = hint(here, form.wanted, listing.rows)
         if is_fragment() and seen == request.args.get("seen"):
             return Response(status=204)
         page: dict[str, Any] = {} if is_fragment() else _around(here, form)

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
+from hookonce.receiver.desk.filters import EventFilter, Hinted, hint, no_handler
 from hookonce.receiver.desk.listed_events import deaths_of
 from hookonce.receiver.desk.models import Cursor, IssueId, Reference
-from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.refusals import NAMED_OR_CHOSEN, Contradictory, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -81,7 +81,7 @@ def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     return DeadLetters(
         data=sorted(groups, key=lambda group: (-group.count, group.handler or "", group.error)),
         is_complete=len(found) < MAX_DEATHS,
-        hint=hint(desk, asked.source, found),
+        hint=hint(desk, asked, found),
     )
 
 
@@ -109,7 +109,7 @@ class Discards(Discarded):
 
 
 def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
-    """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Conflict`."""
+    """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Contradictory`."""
     shown = here.ask(discard_events, asked=asked.model_copy(update={"dry_run": True}))
     named = asked
     if not asked.events and shown.discarded:
@@ -126,7 +126,7 @@ def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
     """
     by_filter = asked.wanted
     if bool(asked.events) == (replace(by_filter, handler=None) != Filter()):
-        raise Conflict("expected `events`, or a filter (`status`, `issue`, …); not both and not neither")
+        raise Contradictory(NAMED_OR_CHOSEN)
     named = named_events(desk, asked.events)
     rest = None
     if not asked.events:
@@ -138,6 +138,8 @@ def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
         rest = rows[-1].id if len(rows) == REPLAY_BATCH else None
     who = None if asked.dry_run else desk.who
     done = discards.discard(desk.connection, named.ids, who, asked.handler)
+    if asked.handler and not done.discarded and (unknown := no_handler(desk, asked.handler)):
+        raise NotFound(unknown)
     return Discards(**dict(done), dry_run=asked.dry_run, unknown_names=named.unknown, next=rest)
 
 

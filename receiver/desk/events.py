@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk import content
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
@@ -146,7 +147,7 @@ def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
     return EventCounts(
         total=sum(n for _, _, n in rows),
         data=counted,
-        hint=hint(desk, asked.source, rows),
+        hint=hint(desk, asked, rows),
     )
 
 
@@ -224,8 +225,19 @@ def number_of(desk: Desk, reference: str) -> int:
     except event_lookup.Ambiguous as error:
         raise Ambiguous(str(error)) from None
     if number is None:
-        raise _unknown(reference)
+        raise _unknown(reference, _of_another_source(desk, reference))
     return number
+
+
+_MOST_MEANT = 20
+
+
+def _of_another_source(desk: Desk, reference: str) -> str:
+    """Return a suggestion of the event whose id begins as that of `source:event_id`, at another source."""
+    _, _, event_id = reference.partition(":")
+    found = events.events(desk.connection, Filter(event_id=event_id), _MOST_MEANT) if event_id else []
+    names = [f"{each.source}:{each.event_id}" for each in found]
+    return did_you_mean(reference, names) if names else ""
 
 
 def found_event(desk: Desk, which: EventPath) -> ShownEvent:
@@ -236,9 +248,9 @@ def found_event(desk: Desk, which: EventPath) -> ShownEvent:
     return found
 
 
-def _unknown(reference: str) -> NotFound:
+def _unknown(reference: str, meant: str = "") -> NotFound:
     return NotFound(
-        f"no event is {reference!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
+        f"no event is {reference!r}{meant}; expected a ledger id, source:event_id, or how a sender's id begins, "
         "see `hookonce events list`"
     )
 

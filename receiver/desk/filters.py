@@ -5,9 +5,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.suggestions import ALERTS_SOURCE, no_source
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source
 from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
@@ -67,15 +68,28 @@ class Hinted(ResponseModel):
     )
 
 
-def hint(desk: Desk, source: str | None, found: object) -> str | None:
-    """Return what may be wrong with the name of a source, if one was asked for and nothing is found."""
-    if source is None or found or source == ALERTS_SOURCE:
+def hint(desk: Desk, asked: RequestModel | Filter, found: object) -> str | None:
+    """Return the likely mistake in the name of a source or a handler that was asked for, if nothing is found."""
+    if found:
         return None
-    try:
-        known = desk.settings.sources
-    except ConfigError:  # a listing needs nothing else of it
+    source: str | None = getattr(asked, "source", None)
+    if source is not None and source != ALERTS_SOURCE:
+        try:
+            known = desk.settings.sources
+        except ConfigError:  # a listing needs nothing else of it
+            return None
+        if source not in known:
+            return no_source(source, known)
+    names: list[str | None] = [getattr(asked, field, None) for field in ("handler", "run_by")]
+    return next(filter(None, (no_handler(desk, name) for name in names if name)), None)
+
+
+def no_handler(desk: Desk, name: str) -> str | None:
+    """Return the refusal of a handler's name that neither workers nor recent runs have; None for one that is known."""
+    known = pauses.handlers(desk.connection)
+    if name in known:
         return None
-    return None if source in known else no_source(source, known)
+    return f"no handler is called {name!r}{did_you_mean(name, known)}; `hookonce handlers list` shows all"
 
 
 def allowed(desk: Desk, wanted: Filter) -> Filter:

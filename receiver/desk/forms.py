@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hookonce.receiver.desk.models import RequestModel, ResponseModel, mistakes
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, mistakes, said_of
 from hookonce.receiver.desk.refusals import Invalid
 from hookonce.receiver.desk.registry import Action
 
@@ -55,9 +55,10 @@ def read(action: Action[Any], arguments: Mapping[str, Any]) -> dict[str, Request
     """Read arguments as the models of an action; None is as if it were left out. Raises: `Invalid`."""
     left = _nested(arguments)
     found = {}
-    for role, model in action.inputs.items():
+    for number, (role, model) in enumerate(action.inputs.items(), 1):
         given = {name: left.pop(name) for name in model.model_fields if name in left}
-        found[role] = read_model(model, given)
+        is_last = number == len(action.inputs)
+        found[role] = read_model(model, given | left if is_last else given)
     if left:
         raise Invalid(f"{action.name} takes no {', '.join(map(repr, left))}")
     return found
@@ -68,8 +69,7 @@ def read_model(model: type[M], arguments: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(dict(arguments))
     except ValidationError as error:
-        said = (f"{'.'.join(map(str, place)) or 'arguments'}: {text}" for place, text in mistakes(error))
-        raise Invalid("; ".join(said)) from None
+        raise Invalid(said_of(mistakes(error, model))) from None
 
 
 def _nested(arguments: Mapping[str, Any]) -> dict[str, Any]:

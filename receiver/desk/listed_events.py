@@ -62,7 +62,7 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
         rows, rest = found.rows, found.rest
     else:
         rows = list(events.events(desk.connection, asked.wanted_by(desk), asked.limit, asked.cursor))
-    page = EventPage.of(rows, asked, hint=hint(desk, asked.source, rows or asked.cursor))
+    page = EventPage.of(rows, asked, hint=hint(desk, asked, rows or asked.cursor))
     page.next = page.next or rest
     if asked.status == EventStatus.DEAD:
         deaths = by_event(deaths_of(desk, [row.id for row in rows]))

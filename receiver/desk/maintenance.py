@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hookonce.receiver.desk.models import Cursor, Reference, RequestModel, Time
-from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.refusals import NAMED_OR_CHOSEN, Conflict, Contradictory, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.desk.searches import Contents
@@ -99,7 +99,7 @@ class Erased(Erasure):
 def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
     """Show what would be erased; of a filter the next events, by name, and the rejected deliveries of that time.
 
-    Raises: `Conflict`.
+    Raises: `Contradictory`.
     """
     shown = here.ask(erase_events, asked=asked.model_copy(update={"dry_run": True}))
     names, until = [str(each) for each in shown.erased], shown.refused_until
@@ -130,9 +130,7 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
     if not (is_plan or is_filtered != bool(asked.events)) or (
         asked.text is not None and asked.where is not None
     ):
-        raise Conflict(
-            "expected `events`, or a filter with `text` or `where` or without; not both and not neither"
-        )
+        raise Contradictory(NAMED_OR_CHOSEN)
     named, who = named_events(desk, asked.events), None if asked.dry_run else desk.who
     wanted, until = asked.wanted_by(desk), None
     keyring = desk.settings.keyring

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import (
@@ -15,8 +15,11 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
+from pydantic_core import ErrorDetails
 
-from hookonce.receiver.durations import parse_duration
+from hookonce.receiver.config.suggestions import did_you_mean, not_one_of
+from hookonce.receiver.desk.refusals import Contradictory
+from hookonce.receiver.durations import no_time, parse_duration
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
 
 __all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel"]
@@ -26,6 +29,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
+_CLOCKS_DIFFER = timedelta(minutes=1)
 _DURATION = "[0-9]{1,4}[smhdw]"
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
 _ISSUE = "^[0-9a-f]{12}$"
@@ -36,6 +40,17 @@ class RequestModel(BaseModel):
     """A request of a client; a field that is not named is refused."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, strict=True)
+
+    def require_span(self) -> None:
+        """Refuse a span of time that holds nothing. Raises: `Contradictory`."""
+        since: datetime | None = getattr(self, "since", None)
+        until: datetime | None = getattr(self, "until", None)
+        if since and since > datetime.now(UTC) + _CLOCKS_DIFFER:
+            raise Contradictory(f"since is in the future ({since.isoformat()}); expected a time before now")
+        if since and until and until <= since:
+            raise Contradictory(
+                "until must be later than since: since 2h, until 1h is the hour that ended an hour ago"
+            )
 
 
 Row = TypeVar("Row", bound=ResponseModel)
@@ -86,9 +101,7 @@ def _read_time(value: object) -> object:
     if re.fullmatch(_DURATION.upper(), text):
         return datetime.now(UTC) - parse_duration(text)
     if not _TIME.fullmatch(text):
-        raise ValueError(
-            "expected a time with its offset (2026-01-31T14:00:00Z) or a span (90s, 15m, 2h, 7d)"
-        )
+        raise ValueError(no_time(str(value)[:_LONGEST_ECHO]))
     return datetime.fromisoformat(text.replace(":60", ":59", 1) if text[16:19] == ":60" else text)
 
 
@@ -185,6 +198,8 @@ class Page(ResponseModel, Generic[Row]):
 
 
 Place = tuple[int | str, ...]
+_LONGEST_ECHO = 60
+_LONGEST_PLACE = 300
 _WORDS = {
     "Value error, ": "",
     "Input should be ": "expected ",
@@ -196,14 +211,25 @@ _WORDS = {
 }
 
 
-def mistakes(error: ValidationError) -> list[tuple[Place, str]]:
-    """Return what is wrong with a model of what was asked: where, and what was expected; nothing of what was typed."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return [(each["loc"], _as_we_say(each["msg"])) for each in found]
+def mistakes(error: ValidationError, model: type[RequestModel]) -> list[tuple[Place, str]]:
+    """Return the mistakes of a request: where, and what was expected; of what was typed, names and times alone."""
+    return [(each["loc"], _as_we_say(each, model)) for each in error.errors(include_url=False)]
 
 
-def _as_we_say(text: str) -> str:
-    """Return what pydantic says in the words of other mistakes."""
+def said_of(found: Iterable[tuple[Place, str]]) -> str:
+    """Return mistakes in one line; a client's names may be long, and hold lone surrogates."""
+    said = [(".".join(map(str, place))[:_LONGEST_PLACE], text) for place, text in found]
+    line = "; ".join(f"{place}: {text}" if place else text for place, text in said)
+    return line.encode(errors="backslashreplace").decode()
+
+
+def _as_we_say(mistake: ErrorDetails, model: type[RequestModel]) -> str:
+    """Return a mistake that pydantic found in the words of other mistakes."""
+    text, given = mistake["msg"], mistake["input"]
+    if mistake["type"] == "literal_error" and isinstance(given, str) and len(given) <= _LONGEST_ECHO:
+        return not_one_of(given, re.findall("'([^']+)'", mistake["ctx"]["expected"]))
+    if mistake["type"] == "extra_forbidden" and len(mistake["loc"]) == 1:
+        return _WORDS[text] + did_you_mean(str(mistake["loc"][0]), model.model_fields)
     for theirs, ours in _WORDS.items():
         if text.startswith(theirs):
             return ours + text[len(theirs) :]

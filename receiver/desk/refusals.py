@@ -1,6 +1,10 @@
 """Why the desk does not do what was asked: one text for each mistake, whichever way it was asked."""
 
-from typing import ClassVar
+from typing import ClassVar, Final, Self
+
+NAMED_OR_CHOSEN: Final = (
+    "name events by their ids, or choose them by status, source, type, since …; not both and not neither"
+)
 
 
 class Refused(Exception):  # noqa: N818  an answer
@@ -31,6 +35,12 @@ class Conflict(Refused):
     usual_code = "conflict"
 
 
+class Contradictory(Conflict):
+    """Arguments contradict each other, or choose nothing."""
+
+    usual_code = "contradictory"
+
+
 class NotConfigured(Conflict):
     """The configuration does not provide for it."""
 
@@ -48,9 +58,18 @@ class Forbidden(Refused):
 
     usual_code = "forbidden"
 
-    def __init__(self, detail: str, scope: str) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, *, scope: str = "", code: str | None = None) -> None:
+        super().__init__(detail, code=code)
         self.scope = scope
+
+    @classmethod
+    def of(cls, token: str, scope: str) -> Self:
+        """Refuse what a token may not do."""
+        return cls(
+            f"the token '{token}' lacks the scope {scope}; `hookonce tokens create NAME --scope {scope}` makes one "
+            "that has it",
+            scope=scope,
+        )
 
 
 class Unavailable(Refused):

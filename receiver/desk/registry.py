@@ -83,7 +83,7 @@ class Desk:
     def require(self, scope: Scope | None) -> None:
         """Raise `Forbidden` unless who asks may do what needs a scope."""
         if self.token and scope and not self.token.allows(scope):
-            raise Forbidden(f"the token '{self.token.name}' lacks the scope {scope}", scope)
+            raise Forbidden.of(self.token.name, scope)
 
 
 def is_handed_out(desk: Desk, subject: str) -> bool:
@@ -154,6 +154,8 @@ class Action(Generic[A_co]):
     def __call__(self, desk: Desk, **models: RequestModel) -> A_co:
         """Do it. Raises: `Refused`, and what the ledger raises."""
         desk.require(self.scope)
+        for each in models.values():
+            each.require_span()
         return self.function(desk, **models)
 
     def plan(self, here: "Asks", **models: RequestModel) -> "Plan":

@@ -104,7 +104,7 @@ def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
     rows = content.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
     found = rows or asked.cursor
-    return RejectionPage.of([_told(row) for row in rows], asked, hint=hint(desk, asked.source, found))
+    return RejectionPage.of([_told(row) for row in rows], asked, hint=hint(desk, asked, found))
 
 
 @action(scope=Scope.READ)
@@ -155,7 +155,7 @@ def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     """List bodies that came under an id already taken by another body, newest first."""
     rows = rejected.conflicts(desk.connection, **_wanted(asked))
     found = rows or asked.cursor
-    return ConflictPage.of(rows, asked, hint=hint(desk, asked.source, found))
+    return ConflictPage.of(rows, asked, hint=hint(desk, asked, found))
 
 
 def _wanted(asked: RejectedQuery | ConflictsQuery) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
         looked_into=found.looked_into,
         closed=found.closed,
         large=found.large,
-        hint=hint(desk, asked.source, found.looked_into or asked.cursor),
+        hint=hint(desk, asked, found.looked_into or asked.cursor),
     )
 
 

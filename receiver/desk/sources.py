@@ -155,10 +155,21 @@ def get_source(desk: Desk, which: SourcePath) -> SourceModel:
     return shown
 
 
+def _what_is_sent(here: Asks, which: SourcePath, asked: TestEventRequest) -> Plan:
+    """Show the source. Raises: `NotFound` for a type of which its sender has no sample."""
+    found = here.ask(get_source, which=which)
+    if asked.type is not None:
+        try:
+            test_events.require_type(found.provider, asked.type)
+        except LookupError as error:
+            raise NotFound(str(error.args[0])) from None
+    return Plan(found, {"which": which, "asked": asked})
+
+
 @action(
     scope=Scope.ADMIN,
     asks="which source it is",
-    looks=looks_at(get_source),
+    looks=_what_is_sent,
     audits="test event",
     is_atomic=False,
 )

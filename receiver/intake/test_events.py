@@ -56,6 +56,11 @@ def types(source: Source) -> Sequence[str]:
     return files.types(source.provider.name)
 
 
+def require_type(provider: str, kind: str) -> None:
+    """Raise LookupError, with the nearest type, if a sender has samples and none of this type."""
+    files.sample(provider, kind)
+
+
 def send(
     intake: Intake, connection: psycopg.Connection, source: Source, kind: str | None, who: str
 ) -> tuple[Stored, str, str]:

@@ -191,12 +191,6 @@ class Client:
     def _refusal(self, answer: requests.Response, document: dict[str, Any], *, is_probe: bool) -> RemoteError:
         status, code = answer.status_code, plain(document.get("code", ""))
         said = plain(document.get("detail") or document.get("title") or "it does not say why")
-        errors = document.get("errors")
-        for each in errors if isinstance(errors, list) else ():
-            if isinstance(each, dict):
-                said += (
-                    f"; {plain(each.get('pointer') or each.get('parameter'))}: {plain(each.get('detail'))}"
-                )
         if status == requests.codes.unauthorized:
             whose = f" of the profile '{self._name}'" if self._name else ""
             again = f", and run `hookonce login {self.url}`" if self._name else ""
@@ -205,14 +199,13 @@ class Client:
                 f"make one there with `hookonce tokens create`{again}",
                 code,
             )
-        if status == requests.codes.forbidden:
-            scope = answer.headers.get("WWW-Authenticate", "").partition('scope="')[2].partition('"')[0]
-            needs = f"; make one with `--scope {plain(scope)}` there" if scope else ""
-            return Refused(f"{self.url}: {said}{needs}", code)
         if status in _AGAIN or status == requests.codes.accepted:
             return Unreachable(f"{self.url}: {said} ({status})", _wait(answer))
-        is_other = status == requests.codes.not_found and said.startswith(_UNKNOWN_PATH)
-        if not is_probe and (is_other or status == requests.codes.unprocessable_entity):
+        is_page = status == requests.codes.not_found and not document.get("detail")
+        if is_page:
+            said = "no inbox answers at this path; see `public_url` and the path of its proxy"
+        is_other = is_page or said.startswith(_UNKNOWN_PATH) or bool(document.get("errors"))
+        if not is_probe and is_other and not is_page:
             said += f" (hookonce {self.version() or 'of another version'} answers there)"
         return Refused(f"{self.url}: {said} ({status})", code, "" if is_other else said, status)
 

@@ -5,6 +5,7 @@ import pytest
 
 from hookonce.receiver.ledger.queries import event_details, events
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
+from tests.support.issues import ID, die_of
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -66,22 +67,6 @@ def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options
     listed = hookonce("events", "list", "--json", *options)
 
     assert {event["event_id"] for event in listed.documents} == expected
-
-
-@pytest.mark.parametrize("command", [("events", "list"), ("rejected", "list"), ("replay", "--dry-run")])
-def test_span_that_ends_before_it_begins_is_refused(hookonce, command):
-    refused = hookonce(*command, "--since", "1h", "--until", "2h")
-
-    assert refused.code == 2
-    assert "--until must be later than --since" in refused.err
-
-
-@pytest.mark.parametrize("command", [("events", "list"), ("rejected", "list"), ("replay", "--dry-run")])
-def test_nothing_of_a_misspelt_source_is_told_from_nothing(hookonce, stored, command):
-    stored("evt_1")
-
-    assert "did you mean 'stripe'?" in hookonce(*command, "--source", "strip").err
-    assert "no source" not in hookonce(*command, "--source", "github").err
 
 
 def test_events_lists_all_pages_when_the_limit_is_zero(hookonce, stored, monkeypatch):
@@ -238,29 +223,36 @@ def test_event_that_could_not_be_read_says_why_in_full(hookonce, stored):
     assert "failed attempts" not in shown
 
 
-def test_first_twelve_lines_have_the_error_and_its_code_however_often_it_failed(hookonce, stored, ledger):
-    number = stored("evt_1", runs=[("app.credit", "dead", 40)])
-    frame = {
-        "file": "shop/handlers.py",
-        "line": 12,
-        "function": "credit",
-        "code": ["pay()"],
-        "is_users": True,
-    }
-    kept = json.dumps({"errors": [{"said": "ValueError: no such customer", "frames": [frame]}]}).encode()
-    for attempt in range(1, 41):
+FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": ["pay()"], "is_users": True}
+SAID = "ValueError: no such customer " + "x" * 5000
+
+
+def folded(lines):
+    """Return lines as a terminal of 80 columns shows them."""
+    return [line[n : n + 80] for line in lines for n in range(0, max(len(line), 1), 80)]
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize("attempts", [1, 7, 60])
+def test_first_twelve_lines_have_the_error_and_its_code_however_often_it_failed(hookonce, ledger, attempts):
+    (number,) = die_of(ledger, "evt_1")
+    chain = [{"said": "KeyError: 'cus_1'", "frames": []}, {"said": SAID, "frames": [FRAME], "link": "cause"}]
+    kept = json.dumps({"errors": chain}).encode()
+    ledger.execute("DELETE FROM hookonce.failures")
+    for attempt in range(1, attempts + 1):
         ledger.execute(
-            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
-            "VALUES (%s, 'app.credit', 1, %s, 'ValueError: no such customer', %s)",
-            [number, attempt, kept],
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, issue) "
+            "VALUES (%s, 'shop.credit', 1, %s, %s, %s, %s)",
+            [number, attempt, SAID, kept, ID],
         )
 
-    lines = hookonce("events", "show", str(number)).lines
+    lines, of_issue = hookonce("events", "show", str(number)).lines, hookonce("issues", "show", ID).lines
 
-    head = "\n".join(lines[:12])
-    assert "app.credit: ValueError: no such customer" in head
-    assert "shop/handlers.py:12 in credit" in head
-    assert "pay()" in head
-    listed = [line for line in lines if line.startswith("  attempt ")]
-    assert [line.split()[1] for line in listed] == ["38", "39", "40"]
-    assert "  37 earlier attempts, 1 error; --json lists them" in lines
+    for each in (lines, of_issue):
+        head = "\n".join(folded(each)[:12])
+        assert "ValueError: no such customer" in head
+        assert "shop/handlers.py:12 in credit" in head
+        assert "pay()" in head
+    listed = [line.split()[1] for line in lines if line.startswith("  attempt ")]
+    assert listed == [str(n) for n in range(1, attempts + 1)][-3:]
+    assert (f"  {attempts - 3} earlier attempts, 1 error; --json lists them" in lines) is (attempts > 3)

@@ -10,7 +10,15 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.receiver.cli.output import exits as exit_codes
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk.refusals import Conflict, Invalid, NotConfigured, NotFound, Unavailable
+from hookonce.receiver.desk.refusals import (
+    Conflict,
+    Contradictory,
+    Forbidden,
+    Invalid,
+    NotConfigured,
+    NotFound,
+    Unavailable,
+)
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -95,6 +103,8 @@ def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
         BadAddress,
         ConfigError,
         Conflict,
+        Contradictory,
+        Forbidden,
         EmbeddedError,
         HandlerError,
         Invalid,

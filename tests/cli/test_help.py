@@ -18,13 +18,6 @@ def test_command_explains_itself(name, hookonce):
     assert not any(line.endswith("...") for line in explained.lines[1:])
 
 
-def test_command_line_suggests_the_command_that_is_nearest(hookonce):
-    ran = hookonce("event", "list")
-
-    assert ran.code == 2
-    assert "no command is called 'event'; did you mean 'events'?" in ran.err
-
-
 def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
@@ -121,13 +114,6 @@ def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, s
     assert ran.code == 2
     assert f"no command is called '{name}': `{shown}`" in ran.err
     assert "did you mean" not in ran.err
-
-
-def test_number_that_is_not_whole_is_told_what_is_expected(hookonce):
-    ran = hookonce("worker", "--concurrency", "1.5")
-
-    assert ran.code == 2
-    assert "'1.5' is not a whole number from 1 to 256" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_import_refuses_lines_that_are_no_events_and_takes_the_others(hookonce, 
     assert "1 new and held, 0 known, 0 known with another body, 9 refused" in imported.err
     assert "line 2: the line has no body" in imported.err
     assert [line.partition(":")[0] for line in imported.err.splitlines()[:-1]] == [
-        f"line {n}" for n in range(2, 11)
+        f"in line {n}" for n in range(2, 11)
     ]
 
 

@@ -53,6 +53,14 @@ repeats = "hold"
 WAYS = ("command", "at", "api", "tool", "page")
 
 
+def agents_tools():
+    """Return the tools of one process."""
+    pytest.importorskip("mcp")
+    from hookonce.receiver.api.mcp.tools import Tools  # noqa: PLC0415  needs the extra
+
+    return Tools(read_only=False)
+
+
 class Everywhere:
     """Asks the same thing in each way; gives what is told, and whether that is a refusal."""
 
@@ -92,13 +100,10 @@ class Everywhere:
         return document if answer.status_code < 400 else document["detail"]
 
     def _tool(self, action, arguments):
-        pytest.importorskip("mcp")
-        from hookonce.receiver.api.mcp.tools import Tools  # noqa: PLC0415  needs the extra
-
         try:
             way = "plan" if ACTIONS[action].changes else "ask"
             asked = {"action": action, "arguments": arguments}
-            told = Tools(read_only=False).call(lambda _: self.desk, way, asked)
+            told = agents_tools().call(lambda _: self.desk, way, asked)
         except Refused as error:
             return str(error)
         return told.known.get("plan") or told.known

@@ -1,7 +1,9 @@
 """What a person has discarded is not run, counts as dead nowhere, stays a known id, and comes back by a replay."""
 
 import pytest
+import redis
 
+from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.desk.dead_letters import discard_events
 from hookonce.receiver.desk.events import count_events, get_event
@@ -12,6 +14,7 @@ from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.desk.replays import replay
 from hookonce.receiver.desk.stats import get_stats
 from hookonce.receiver.ledger.store import store
+from tests.desk.conftest import WAYS, agents_tools
 from tests.support.issues import ID, die_of
 from tests.support.new_event import new_event
 from tests.support.outcomes import put_into_state
@@ -72,6 +75,38 @@ def test_discarded_event_is_dead_in_no_figure_and_a_late_copy_is_a_duplicate(des
     assert ask(desk, count_events, status="discarded").total == 1
     stored = store(desk.connection, [new_event("late")])
     assert [row.id for row in stored.values()] == [event]
+
+
+def look_for_alerts(connection):
+    """Have what is wrong be looked for again, as a worker does each minute."""
+    connection.execute("UPDATE hookonce.watching SET evaluated_at = now() - interval '1 minute'")
+    settings = load_settings()
+    with redis.Redis.from_url(settings.redis_url) as client:
+        AlertWatcher(settings, client).evaluate(connection)
+
+
+@pytest.mark.parametrize("way", ["command", "at", "api", "tool"])
+def test_discard_at_any_face_leaves_nothing_dead_and_no_alert_at_any(desk, everywhere, way):
+    connection = desk.connection
+    connection.execute("TRUNCATE hookonce.alerts")
+    connection.execute("UPDATE hookonce.watching SET since = now() - interval '1 day'")
+    die_of(connection, *(f"of_{way}_{n}" for n in range(5)))
+    look_for_alerts(connection)
+    assert everywhere.ask("api", "get_stats", {}, [])["alerts"] != []
+
+    if way == "tool":
+        tools, here = agents_tools(), lambda _: everywhere.desk
+        asked = {"action": "discard_events", "arguments": {"status": "dead"}}
+        plan = tools.call(here, "plan", asked).known["confirmation"]
+        tools.call(here, "confirm", {"confirmation": plan})
+    else:
+        everywhere.ask(way, "discard_events", {"status": "dead"}, ["events", "discard", "--status", "dead"])
+
+    look_for_alerts(connection)
+    seen = {each: everywhere.ask(each, "get_stats", {}, ["stats", "--json"]) for each in WAYS[:4]}
+    assert {each: (told["dead"], told["alerts"]) for each, told in seen.items()} == dict.fromkeys(
+        seen, (0, [])
+    )
 
 
 def test_runs_of_one_handler_are_discarded_alone(desk):

@@ -48,27 +48,6 @@ def test_events_are_chosen_by_the_handler_that_ran(everywhere, dead, place):
 
 
 @PLACES
-@pytest.mark.usefixtures("dead")
-def test_source_that_is_misspelt_is_told_where_nothing_is_found(everywhere, place):
-    listed = everywhere.run(*place, "events", "list", "--source", "strip")
-
-    assert (listed.code, "no source is called 'strip'; did you mean 'stripe'?" in listed.err) == (0, True)
-
-
-@PLACES
-def test_audit_says_who_did_something_to_what(everywhere, dead, place):
-    everywhere.run("replay", dead, "--dry-run")
-    everywhere.run(*place, "pause", "stripe")
-    everywhere.run(*place, "resume", "stripe")
-
-    lines = everywhere.run(
-        *place, "audit", "--subject", "source stripe", "--action", "pause", "--json"
-    ).documents
-
-    assert {(line["action"], line["subject"]) for line in lines} == {("pause", "source stripe")}
-
-
-@PLACES
 def test_audit_says_what_was_done_since_a_time_and_until_one(everywhere, place):
     everywhere.run(*place, "pause", "github")
     everywhere.run(*place, "resume", "github")

@@ -126,7 +126,9 @@ def test_what_answers_must_be_the_api(ledger, monkeypatch):
     monkeypatch.setattr("hookonce.receiver.remote.client.time.sleep", lambda _: None)
 
     assert "does not answer" in Agent("http://127.0.0.1:1", "x").refusal("get_stats")
-    assert "Not Found" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal("get_stats")
+    assert "no inbox answers at this path" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal(
+        "get_stats"
+    )
     assert "does not know the token" in Agent(url, "hookonce_made_up").refusal("get_stats")
 
 

@@ -93,7 +93,7 @@ class Tools:
         models = read(action, asked.arguments or {})
         token = here.ask(get_token)
         if not {action.scope, Scope.ADMIN} & {*token.scopes}:
-            raise Forbidden(f"the token '{token.name}' lacks the scope {action.scope}", str(action.scope))
+            raise Forbidden.of(token.name, str(action.scope))
         plan = action.plan(here, **models)
         wanted = {
             role: model.model_dump(mode="json", exclude_none=True) for role, model in plan.models.items()

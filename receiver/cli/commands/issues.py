@@ -1,11 +1,14 @@
 """`hookonce issues`: what fails, by handler and place, and what has become of it."""
 
+import shutil
+
 import click
 
 from hookonce.receiver.cli.action_command import listing, shown
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SPAN, from_now
 from hookonce.receiver.cli.output import tracebacks
+from hookonce.receiver.cli.output.event_lines import cut
 from hookonce.receiver.cli.output.tables import clean, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.cli.output.words import counted
@@ -19,9 +22,10 @@ def _show(found: FullIssue) -> None:
         else found.state
     )
     click.echo(f"{click.style(found.id, bold=True)}  {state}  {clean(found.handler)}")
-    click.echo(click.style(clean(found.title), fg="red"))
+    width = shutil.get_terminal_size().columns
+    click.echo(cut(clean(found.title), width, fg="red"))
     if found.latest:
-        click.echo(click.style(clean(found.latest.error.strip().partition("\n")[0]), fg="red", bold=True))
+        click.echo(cut(clean(found.latest.error.strip().partition("\n")[0]), width, fg="red", bold=True))
         for line in tracebacks.place(found.latest.frames):
             click.echo(line)
     click.echo(f"first seen  {ago(found.first_seen)}, {clean(found.first_release or 'an unknown release')}")

@@ -12,12 +12,11 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.plans import DRY_RUN, carried_out
-from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.pauses import (
     HANDLER,
     OF_ROWS,
     PAUSES,
-    SOURCE,
     Pause,
     PausePath,
     Pauses,
@@ -56,10 +55,7 @@ def resume(name: str, kind: str | None, *, dry_run: bool) -> None:
         paused = [each.kind for each in here.ask(list_pauses).data if each.name == name]
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(here, name, None))
         which = asking(PausePath, kind=kind, name=name)
-        if kind in paused or dry_run:
-            carried_out(here, resume_action, _showing(which, "goes on"), dry_run=dry_run, which=which)
-        else:
-            tell(f"{kind} {clean(name)} was not paused")
+        carried_out(here, resume_action, _showing(which, "goes on"), dry_run=dry_run, which=which)
 
 
 def _showing(which: PausePath, said: str) -> Callable[[Any], None]:
@@ -95,10 +91,12 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
         hint = f"; did you mean '{looks_like[0]}'? (`--kind handler` takes any name)"
         raise NotFound(f"no handler is called {name!r}{hint}")
     if not is_new_handler:
-        what = SOURCE.kind if kind or sources - {name} else "source or handler"
         asked = next(iter(sources - {name}), name)
-        names = list(known_sources) + ([] if kind else known)
-        raise NotFound(f"no {what} is called {asked!r}{did_you_mean(asked, names)}")
+        if kind or asked != name:
+            raise NotFound(no_source(asked, known_sources))
+        raise NotFound(
+            f"no source or handler is called {name!r}{did_you_mean(name, [*known_sources, *known])}"
+        )
     hint = clean(did_you_mean(name, known)) if known else ""
     tell(
         f"no worker has registered handler {clean(name)}, and it has not run; it is paused by this name{hint}"

@@ -22,7 +22,7 @@ from hookonce.receiver.cli.replay import named
 from hookonce.receiver.cli.replay.bulk import BulkRun
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.desk.events import EventCounts
-from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.refusals import NAMED_OR_CHOSEN, NotFound
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import (
     BulkFilter,
@@ -108,9 +108,7 @@ def _require_sense(
     """Refuse options that contradict each other, or would do nothing."""
     ways = [bool(references), bool(given), number is not None, listing]
     if sum(ways) != 1 or (options["limit"] and not ways[1]):
-        raise click.UsageError(
-            "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
-        )
+        raise click.UsageError(NAMED_OR_CHOSEN)
     if references and options["rate"]:
         raise click.UsageError("--rate is for events chosen by options, not by ID; leave it out")
     if options["wait"] and options["dry_run"]:

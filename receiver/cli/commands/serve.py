@@ -111,7 +111,7 @@ def _where(door: str | None, desk: str, gunicorn_options: tuple[str, ...]) -> Se
         raise click.UsageError("nothing would listen: --bind and --desk are off")
     require_own_port(desk, [port for _, port in _ADDRESS.findall(where)])
     if "--reuse-port" not in gunicorn_options:
-        for each, option in ((where, "--bind HOST:PORT or PORT"), (desk, "--desk HOST:PORT")):
+        for each, option in ((where, "--port or --bind HOST:PORT"), (desk, "--desk HOST:PORT")):
             for host, port in _ADDRESS.findall(each):
                 _require_free(host.strip("[]") or "0.0.0.0", int(port), option)  # noqa: S104  gunicorn's default
     return [where, desk]

@@ -28,6 +28,20 @@ def stats(*, as_json: bool, recount: bool) -> None:
     if as_json:
         print_json(numbers)
         return
+    put(_account(numbers["account"]), _INDENT)
+    for name in ("dead", "held", "conflicts", "keys_reused", "oldest_due_seconds", "notifications_pending"):
+        value = numbers[name]
+        click.echo(
+            f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
+        )
+    for row in numbers["alerts"]:
+        _line("alert", f"{row['kind']} {row['subject']}: {row['detail']}")
+    _show_slots(numbers)
+    _show_handlers(numbers)
+    for row in numbers["paused"]:
+        whose = " (by its circuit breaker)" if row["by"] == "breaker" else ""
+        _line("paused", f"{row['kind']} {row['name']}{whose}")
+    click.echo()
     show(
         ("source", "status", "events"),
         [
@@ -45,20 +59,6 @@ def stats(*, as_json: bool, recount: bool) -> None:
             ("source", "secret", "deliveries", "last used"),
             [tuple(row.values()) for row in numbers["secrets"]],
         )
-    click.echo()
-    put(_account(numbers["account"]), _INDENT)
-    for name in ("dead", "held", "conflicts", "keys_reused", "oldest_due_seconds", "notifications_pending"):
-        value = numbers[name]
-        click.echo(
-            f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
-        )
-    for row in numbers["alerts"]:
-        _line("alert", f"{row['kind']} {row['subject']}: {row['detail']}")
-    _show_slots(numbers)
-    _show_handlers(numbers)
-    for row in numbers["paused"]:
-        whose = " (by its circuit breaker)" if row["by"] == "breaker" else ""
-        _line("paused", f"{row['kind']} {row['name']}{whose}")
 
 
 def _account(account: dict[str, int]) -> str:
@@ -90,7 +90,7 @@ def _show_slots(numbers: dict[str, Any]) -> None:
 def _show_handlers(numbers: dict[str, Any]) -> None:
     """Say what holds handlers up: their limits, their breakers, batches that failed."""
     for handler, count in numbers["waiting_for_limit"].items():
-        _line("limit", f"{count} of {handler} wait for a place")
+        _line("limit", f"{count} of {handler} are queued for a slot")
     for handler, seconds in numbers["rate_delay_seconds"].items():
         _line("rate", f"{handler}: what comes now waits {seconds} s")
     for row in numbers["breakers"]:

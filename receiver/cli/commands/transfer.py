@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
 import click
@@ -12,7 +12,7 @@ from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import print_json
+from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.desk.feeds.transfer import ExportedEvent, exported, take_in, why_refused
 from hookonce.receiver.desk.filters import Filter
 
@@ -51,7 +51,7 @@ def import_(file: IO[bytes], *, run: bool) -> None:
     """
     counts: Counter[str] = Counter()
     with own_desk() as here:
-        for batch in _batches(file, counts):
+        for batch in filter(None, _batches(file, counts)):
             taken = take_in(here, batch, run=run)
             counts.update(new=taken.new, known=taken.known, conflicts=taken.conflicts)
     tell(
@@ -62,7 +62,7 @@ def import_(file: IO[bytes], *, run: bool) -> None:
         sys.exit(Exit.PARTIAL if counts["new"] or counts["known"] else Exit.FAILURE)
 
 
-def _batches(file: Iterable[bytes], counts: Counter[str]) -> Iterator[list[ExportedEvent]]:
+def _batches(file: IO[bytes], counts: Counter[str]) -> Iterator[list[ExportedEvent]]:
     """Yield batches of events with distinct keys, none too large; count the lines that are `refused`."""
     batch: dict[tuple[str, str], ExportedEvent] = {}
     size = 0
@@ -72,7 +72,8 @@ def _batches(file: Iterable[bytes], counts: Counter[str]) -> Iterator[list[Expor
         try:
             event = ExportedEvent.model_validate_json(raw)
         except ValidationError as error:
-            tell(f"line {number}: {why_refused(error)}")
+            why = f"{why_refused(error)}; expected a line that `hookonce events export` wrote"
+            tell(f"{clean(file.name)} line {number}: {why}")
             counts["refused"] += 1
             continue
         key, more = (event.source, event.event_id), len(event.content)

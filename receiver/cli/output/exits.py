@@ -43,6 +43,8 @@ BY_CLASS_NAME = {
     "Tampered": Exit.FAILURE,
     "Ambiguous": Exit.USAGE,
     "Conflict": Exit.FAILURE,
+    "Contradictory": Exit.USAGE,
+    "Forbidden": Exit.FAILURE,
     "Invalid": Exit.USAGE,
     "NotConfigured": Exit.BAD_CONFIGURATION,
     "Unavailable": Exit.BAD_CONFIGURATION,

@@ -79,7 +79,9 @@ def connect(
             **KEEPALIVE,
         )
     except psycopg.OperationalError as error:
-        raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
+        raise LedgerUnavailable(
+            f"PostgreSQL does not answer: {_first_line(error)}; is it up, and is DATABASE_URL right?"
+        ) from None
     use(connection, url)
     return connection
 
