@@ -73,16 +73,17 @@ def _attempts(number: int) -> str:
 
 
 def _story(found: Detail) -> str:
-    """Return what the ledger knows, a line each: the event with its body, its runs, and the frames of their code."""
+    """Return what the ledger knows: the event, its runs and what they wait for, the frames of their code, its body."""
     event = found.event
     lines = [f"event {event.event_id} of {event.source}, {event.type}: {event.status}"]
-    if found.body is not None:
-        lines += [f"  {found.body.body.decode(errors='replace')[:_SHOWN]}"]
     for run in found.runs:
         why = f", {run.error}" if run.error else ""
-        lines += [f"  {run.handler}: {run.status} after {_attempts(run.attempts)}{why}"]
+        waits = f"; it waits: {run.waits}" if run.waits else ""
+        lines += [f"  {run.handler}: {run.status} after {_attempts(run.attempts)}{why}{waits}"]
     if found.failures and (frames := found.failures[-1]["frames"]):
         lines.append(replace(frames, errors=tuple(map(_of_users, frames.errors))).text)
+    if found.body is not None:
+        lines += [f"body: {found.body.body.decode(errors='replace')[:_SHOWN]}"]
     return "\n".join(lines)
 
 

@@ -45,6 +45,7 @@ QUESTIONS = {
     "rate limit": {"how-to/concurrency"},
     "ngrok": {"how-to/tunnels"},
     "localhost": {"how-to/tunnels"},
+    "lru": {"how-to/from-your-own-endpoint"},
     "quickstart": {"tutorial"},
     "performance": {"explanation/benchmarks"},
     "fan out": {"how-to/forwards"},

@@ -1,4 +1,4 @@
-"""A story about servers or deploys is among the faults of docs/reference/faults.md, whose links test_pointers holds."""
+"""Stories are among the faults of docs/reference/faults.md; tables of the guarantees are read without test names."""
 
 import ast
 from pathlib import Path
@@ -14,6 +14,12 @@ def test_every_story_about_servers_and_deploys_is_among_the_faults():
 
     assert stories
     assert [story for story in stories if f"::{story}`" not in page] == []
+
+
+def test_tables_of_the_guarantees_name_no_tests():
+    page = (ROOT / "docs/explanation/guarantees.md").read_text(encoding="utf-8")
+
+    assert [line for line in page.splitlines() if line.startswith("|") and "tests/" in line] == []
 
 
 def stories_in(file):

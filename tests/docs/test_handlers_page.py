@@ -117,7 +117,3 @@ def test_call_of_the_page_is_made_again_under_the_same_key(inbox):
     assert [row[1:3] for row in results(inbox)] == [("done", 1)]
     keys = {call.request.headers["Idempotency-Key"] for call in responses.calls}
     assert (len(responses.calls), len(keys)) == (2, 1)
-
-
-def test_test_of_the_page_passes(page):
-    page.test_invoice_is_paid_once()
