@@ -1,15 +1,13 @@
-"""`hookonce forwards`: what goes on to where, and one event sent now, without a run."""
-
-import sys
+"""`hookonce forwards`: lists where events go on to, and sends one event now, without a run."""
 
 import click
 
 from hookonce.jobs.configured.forwards import NotForwarded, forwarder_of
 from hookonce.jobs.configured.origin import Origin
-from hookonce.jobs.event import ReceivedEvent, json_or_none
+from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, RetryLater
-from hookonce.jobs.provider_lookup import provider_lookup
-from hookonce.providers import Delivery, Rejected
+from hookonce.jobs.provider_lookup import data_of, provider_lookup
+from hookonce.providers import Delivery
 from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import Subject, subject_of
 from hookonce.receiver.config.mistakes import ConfigError
@@ -49,28 +47,17 @@ def try_(name: str, event: int) -> None:
         raise ConfigError([f"no forward is called '{name}'; `hookonce forwards list` shows all"])
     forwarder = forwarder_of(settings.forwards[name], settings)
     stored = _event(settings, event, settings.forwards[name].handler)
+    place, failed = forwarder.to.shown, ""
     try:
-        result = (
-            forwarder.post(stored, None)
-            if forwarder.to.kind == "https"
-            else forwarder.publish([stored], None)[0]
-        )
+        left_out = forwarder.post(stored, None)
+        failed = str(left_out["skipped"]) if left_out else ""
     except (NotForwarded, GiveUp) as error:
-        click.echo(f"not sent: {error}", err=True)
-        sys.exit(1)
+        failed = str(error)
     except RetryLater as error:
-        click.echo(
-            f"not sent: {forwarder.to.shown} is away or asks to wait ({error}); see `hookonce doctor`",
-            err=True,
-        )
-        sys.exit(1)
-    click.echo(
-        f"sent event {event} to {forwarder.to.shown}" if not _is_left_out(result) else f"not sent: {result}"
-    )
-
-
-def _is_left_out(result: object) -> bool:
-    return isinstance(result, dict) and "skipped" in result
+        failed = f"{place} is away or asks to wait ({error}); see `hookonce doctor`"
+    if failed:
+        raise click.ClickException(f"not sent: {failed}")
+    click.echo(f"sent event {event} to {place}")
 
 
 def _event(settings: Settings, number: int, handler: str) -> ReceivedEvent:
@@ -79,23 +66,12 @@ def _event(settings: Settings, number: int, handler: str) -> ReceivedEvent:
         found = detail(connection, number, settings.keyring)
     if found is None:
         raise click.ClickException(f"there is no event {number}")
-    if found.body is None or found.body.unreadable:
-        raise click.ClickException(
-            f"the body of event {number} {found.why_no_body or 'can not be opened here'}"
-        )
     row, body = found.event, found.body
+    if body is None or body.unreadable:
+        why = found.why_no_body or "can not be opened here"
+        raise click.ClickException(f"the body of event {number} {why}")
     provider = provider_lookup(settings)(row.source, row.provider)
     delivery = Delivery("POST", body.url, body.headers, body.body)
-
-    def parse() -> object:
-        try:
-            return (
-                provider.events(delivery)[0].data
-                if provider and not body.is_element
-                else json_or_none(body.body)
-            )
-        except (Rejected, IndexError):
-            return None
 
     def subject(data: object) -> Subject | None:
         declared = provider.subject if provider else None
@@ -116,7 +92,7 @@ def _event(settings: Settings, number: int, handler: str) -> ReceivedEvent:
         repeat_of=None,
         is_test=False,
         _handler=handler,
-        _parse=parse,
+        _parse=lambda: data_of(None if body.is_element else provider, delivery),
         _make=lambda _: Origin(0, body.is_element),
         _subject=subject,
     )

@@ -14,7 +14,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from typing import Any, Final
 
 from hookonce.jobs.configured.origin import ORIGIN, Origin
@@ -28,8 +27,19 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.results import LeftOut
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
-from hookonce.receiver.outbound import brokers, pinned
-from hookonce.receiver.outbound.brokers.port import Away, Message, Outcome, Publisher, TooLarge, encoded
+from hookonce.receiver.outbound import brokers
+from hookonce.receiver.outbound.brokers import endpoint
+from hookonce.receiver.outbound.brokers.port import (
+    Away,
+    Busy,
+    Message,
+    Never,
+    NotConfirmed,
+    Outcome,
+    Publisher,
+    Refused,
+    encoded,
+)
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.source import Source
 
@@ -47,12 +57,7 @@ VIA: Final = "hookonce-via"
 MOST_PLACES: Final = 16
 REST: Final = 10.0
 """Seconds at most for which a broker that is away is not asked: batches of other handlers wait meanwhile."""
-LIMITED_PAUSE: Final = timedelta(minutes=1)
-"""How long an event waits that an endpoint answers with 429, without a time."""
-_SHORTEST, _LONGEST = 1.0, 86400.0
-"""Seconds that an endpoint may ask to wait."""
 _REMEMBERED: Final = 10_000
-_AWAY: Final = frozenset({502, 503, 504})
 
 
 class NotForwarded(QuotesNothing):
@@ -68,10 +73,8 @@ def register(registry: Registry, settings: Settings) -> None:
     for forward in settings.forwards.values():
         if registry.named(forward.handler) is not None:
             continue
-        forwarder = forwarder_of(forward, settings)
-        function, batch = (
-            (forwarder.post, None) if forwarder.to.kind == "https" else (forwarder.publish, BATCH)
-        )
+        made = forwarder_of(forward, settings)
+        function, batch = (made.publish, BATCH) if made.is_batched else (made.post, None)
         for pattern in dict.fromkeys(forward.types):
             registry.add(
                 Handler(
@@ -93,20 +96,16 @@ def forwarder_of(forward: Forward, settings: Settings) -> "Forwarder":
     if forward.address is None:
         raise ConfigError([f"[forwards.{forward.name}] to: {forward.to} is not set; a worker needs it"])
     if forward.address.kind != "https":
-        brokers.publisher(forward.address)  # raises where its extra is missing
+        brokers.broker(forward.address)  # raises where its extra is missing
     elif forward.sign != AS_SENDER:
-        _require_secret(forward)
+        check = load("standard_webhooks", (), None).check_secret
+        try:
+            if check:
+                check(forward.secret or "")
+        except ValueError as error:
+            text = f"[forwards.{forward.name}] secret: {error or 'is not set'}; a worker signs with it"
+            raise ConfigError([text]) from None
     return Forwarder(forward, forward.address, settings.sources)
-
-
-def _require_secret(forward: Forward) -> None:
-    check = load("standard_webhooks", (), None).check_secret
-    try:
-        if check:
-            check(forward.secret or "")
-    except ValueError as error:
-        text = f"[forwards.{forward.name}] secret: {error or 'is not set'}; a worker signs with it"
-        raise ConfigError([text]) from None
 
 
 def _compiled(forward: Forward) -> Any:  # noqa: ANN401  of a library without types
@@ -115,13 +114,12 @@ def _compiled(forward: Forward) -> Any:  # noqa: ANN401  of a library without ty
         return None
     try:
         import jmespath
-    except ImportError:
-        raise ConfigError(
-            ["[forwards] when needs a package more; run pip install 'hookonce[jmespath]'"]
-        ) from None
-    try:
+
         return jmespath.compile(forward.when)
-    except (jmespath.exceptions.JMESPathError, ValueError) as error:
+    except ImportError:
+        text = "[forwards] when needs a package more; run pip install 'hookonce[jmespath]'"
+        raise ConfigError([text]) from None
+    except ValueError as error:
         said = str(error).split("\n", 1)[0]
         raise HandlerError(f"[forwards.{forward.name}] when: not a JMESPath: {said}") from None
 
@@ -131,149 +129,115 @@ class Forwarder:
 
     def __init__(self, forward: Forward, to: Address, sources: Mapping[str, Source]) -> None:
         self.to = to
+        self.is_batched = to.kind != "https"
         self._forward = forward
         self._sources = sources
         self._when = _compiled(forward)
         self._lock = threading.Lock()
         self._publisher: tuple[int, Publisher] | None = None
-        self._confirmed: OrderedDict[str, None] = OrderedDict()
-        self._away_since: float | None = None
+        self._confirmed: OrderedDict[str, float] = OrderedDict()
         self._first_away: OrderedDict[str, float] = OrderedDict()
+        self._away_since: float | None = None
         self._asked_again = 0.0
 
-    def publish(self, events: Sequence[ReceivedEvent], _tx: object) -> list[object]:
-        """Send a batch to a broker, and return what became of each event, once all of it is confirmed."""
-        results, wanted = self._wanted(events)
-        made = [(event, message_of(event, self.to, self._places(event))) for event in wanted]
+    def post(self, event: ReceivedEvent, tx: object) -> Mapping[str, LeftOut] | None:
+        """Send one event, as `publish` does."""
+        return self.publish([event], tx)[0]
+
+    def publish(self, events: Sequence[ReceivedEvent], _tx: object) -> list[Mapping[str, LeftOut] | None]:
+        """Send events, and return why each was left out, once the others are confirmed."""
+        why = [self._left_out(event) for event in events]
+        made = [
+            (event, self._message(event)) for event, each in zip(events, why, strict=True) if each is None
+        ]
         left = [(event, message) for event, message in made if message.id not in self._confirmed]
-        if (rest := self._asked_again - time.monotonic()) > 0 and left:
-            raise _later([event for event, _ in left], events, rest)
-        outcomes = self._sent([message for _, message in left])
-        if not all(isinstance(each, Away) for each in outcomes):
-            self._away_since = None
-        early, failed = [], None
+        if left:
+            self._send(left, len(events))
+        return [None if each is None else {"skipped": each} for each in why]
+
+    def _send(self, left: Sequence[tuple[ReceivedEvent, Message]], size: int) -> None:
+        """Send messages of a batch of so many events. Raises what becomes of it unless all are confirmed."""
+        now = time.monotonic()
+        if self._asked_again > now:
+            raise _later([event for event, _ in left], size, self._asked_again - now)
+        outcomes = self._outcomes([message for _, message in left], left[0][0])
+        early, failed, wait = [], None, None
         for (event, message), outcome in zip(left, outcomes, strict=True):
-            if isinstance(outcome, TooLarge):
+            if isinstance(outcome, Never):
                 raise NeverForwarded(str(outcome), event=event)
             if isinstance(outcome, Away) and not self._is_late(message.id, outcome):
                 early.append(event)
+                wait = outcome.wait
             else:
                 failed = failed or outcome
         if early:
-            raise _later(early, events)
+            raise _later(early, size) if wait is None else RetryLater(wait)
         if failed:
             raise NotForwarded(str(failed))
-        return results
 
-    def _sent(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+    def _outcomes(self, messages: Sequence[Message], event: ReceivedEvent) -> Sequence[Outcome]:
         """Send messages; remember what is confirmed, and how long a broker was waited for that confirms nothing."""
-        if not messages:
-            return []
         began = time.monotonic()
-        outcomes = self._publisher_here().publish(messages)
+        outcomes = (
+            self._publisher_here().publish(messages)
+            if self.is_batched
+            else [self._posted(event, messages[0])]
+        )
         ended = time.monotonic()
-        if all(isinstance(each, Away) for each in outcomes):
+        if not all(isinstance(each, Away) for each in outcomes):
+            self._away_since = None
+        elif self.is_batched:
             self._asked_again = ended + min(2 * (ended - began), REST)
-        with self._lock:
-            for message, outcome in zip(messages, outcomes, strict=True):
-                if outcome is None:
-                    _keep(self._confirmed, message.id, None)
-                    self._first_away.pop(message.id, None)
+        for message, outcome in zip(messages, outcomes, strict=True):
+            if outcome is None:
+                _keep(self._confirmed, message.id, ended)
+                self._first_away.pop(message.id, None)
         return outcomes
 
-    def _is_late(self, message: str, why: Exception) -> bool:
+    def _is_late(self, message: str, why: Away) -> bool:
         """Return whether the place has been away for longer than `PATIENCE`, for all messages or for this one."""
+        if isinstance(why, Busy):
+            return False
         now = time.monotonic()
-        with self._lock:
-            if self._away_since is None:
-                self._away_since = now
-                log.warning("%s: %s", self._forward.handler, why)
-            first = self._first_away.get(message, now)
-            _keep(self._first_away, message, first)
-            return now - min(first, self._away_since) > PATIENCE.total_seconds()
+        if self._away_since is None:
+            self._away_since = now
+            log.warning("%s: %s", self._forward.handler, why)
+        first = self._first_away.get(message, now)
+        _keep(self._first_away, message, first)
+        return now - min(first, self._away_since) > PATIENCE.total_seconds()
 
     def _publisher_here(self) -> Publisher:
         """Return this process's publisher: a fork has none of its parent's threads."""
         with self._lock:
             if self._publisher is None or self._publisher[0] != os.getpid():
-                self._publisher = os.getpid(), brokers.publisher(self.to)
+                self._publisher = os.getpid(), Publisher(brokers.broker(self.to))
             return self._publisher[1]
 
-    def post(self, event: ReceivedEvent, _tx: object) -> object:
-        """Send one event to an endpoint, signed; it is done once that has answered 2xx."""
-        (result,), wanted = self._wanted([event])
-        if not wanted:
-            return result
-        delivery, name = self._delivery(event), _message_id(event)
+    def _posted(self, event: ReceivedEvent, message: Message) -> Outcome:
         try:
-            answer = pinned.post(
-                delivery.url,
-                delivery.headers,
-                delivery.body,
-                allow_private=self._forward.allow_private,
-            )
-        except pinned.NoAnswer as error:
-            raise self._away(name, NotForwarded(str(error))) from None
-        except pinned.NotAllowed as error:
-            raise NotForwarded(str(error)) from None
-        return self._judged(name, answer)
-
-    def _away(self, message: str, error: NotForwarded, wait: float | None = None) -> Exception:
-        """Return what is raised where the endpoint is away: uncharged at first, then a failure."""
-        if self._is_late(message, error):
+            made = self._delivery(event, message)
+        except NotConfirmed as error:
             return error
-        return _later([], []) if wait is None else RetryLater(wait)
+        return endpoint.post(made.url, made.headers, made.body, allow_private=self._forward.allow_private)
 
-    def _judged(self, message: str, answer: pinned.Answer) -> object:
-        """Return the result of an answer that is success. Raises what becomes of the event otherwise."""
-        said = f"{self.to.shown} answered {answer.status}; expected 2xx"
-        if 200 <= answer.status < 300:  # noqa: PLR2004  what success is
-            self._away_since = None
-            self._first_away.pop(message, None)
-            return {"status": answer.status}
-        if answer.status == HTTPStatus.GONE:
-            raise NeverForwarded(f"{said}: it wants no more events; take the forward out")
-        wait = pinned.seconds_of(answer.retry_after, time.time())
-        wait = None if wait is None else min(max(wait, _SHORTEST), _LONGEST)
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            raise RetryLater(LIMITED_PAUSE if wait is None else wait)
-        if answer.status in _AWAY:
-            wait = wait if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else None
-            raise self._away(message, NotForwarded(said), wait)
-        self._away_since = None
-        raise NotForwarded(said)
-
-    def _delivery(self, event: ReceivedEvent) -> Delivery:
-        """Return what is posted: as the sender would, or as Standard Webhooks say. Raises `NeverForwarded`."""
-        message, now, origin = (
-            message_of(event, self.to, self._places(event)),
-            datetime.now(UTC),
-            _origin(event),
-        )
-        more = encoded(message.headers)
+    def _delivery(self, event: ReceivedEvent, message: Message) -> Delivery:
+        """Return what is posted: as the sender would, or as Standard Webhooks say. Raises `Refused`."""
+        now, more = datetime.now(UTC), encoded(message.headers)
         if self._forward.sign != AS_SENDER:
             sign = load("standard_webhooks", (), None).sign
             signed = sign(event.raw, self._forward.secret or "", now, event_id=message.id)
             return Delivery("POST", self.to.url, {**more, **signed}, event.raw)
         source = self._sources.get(event.source)
         if source is None:
-            raise NotForwarded(
-                f"source '{event.source}' is not configured here, so nothing signs as its sender"
-            )
+            raise Refused(f"source '{event.source}' is not configured here, so nothing signs as its sender")
         secret = self._forward.secret or next(iter(source.secrets), "")
         stored = Delivery("POST", self.to.url, event.headers, event.raw)
-        name = EventName(event.event_id, event.type)
+        name, is_element = EventName(event.event_id, event.type), _origin(event).is_element
         try:
-            made = signed_anew(source.provider, secret, stored, name, now, is_element=origin.is_element)
+            made = signed_anew(source.provider, secret, stored, name, now, is_element=is_element)
         except NotSigned as error:
-            raise NeverForwarded(f"it can't be signed for {source.name}: {error}") from None
+            raise Never(f"it can't be signed for {source.name}: {error}") from None
         return Delivery("POST", made.url, {**more, **made.headers, VIA: more[VIA]}, made.body)
-
-    def _wanted(self, events: Sequence[ReceivedEvent]) -> tuple[list[object], list[ReceivedEvent]]:
-        """Return the result of each event, and the events that are to be sent."""
-        why = [self._left_out(event) for event in events]
-        results: list[object] = [None if each is None else {"skipped": each} for each in why]
-        return results, [event for event, each in zip(events, why, strict=True) if each is None]
 
     def _places(self, event: ReceivedEvent) -> list[str]:
         """Return the places that an event has been at: those that it says, and where its source takes it from."""
@@ -285,50 +249,36 @@ class Forwarder:
         """Return why an event is not sent; None where it is."""
         if self.to.mark in self._places(event):
             return LeftOut.BEEN_THERE
-        if self._when is None:
-            return None
         try:
-            return None if self._when.search(event.data) else LeftOut.NO_MATCH
+            return None if self._when is None or self._when.search(event.data) else LeftOut.NO_MATCH
         except Exception:  # noqa: BLE001  whatever an expression does with what a sender sent
             return LeftOut.WHEN_FAILED
 
-
-def message_of(event: ReceivedEvent, to: Address, places: Sequence[str]) -> Message:
-    """Return the message of an event, with the headers of CloudEvents 1.0."""
-    subject = event.subject
-    headers = {
-        "ce-specversion": "1.0",
-        "ce-id": event.event_id,
-        "ce-source": f"/hooks/{event.source}",
-        "ce-type": event.type or "unknown",
-        "ce-time": (event.occurred_at or event.received_at)
-        .astimezone(UTC)
-        .isoformat()
-        .replace("+00:00", "Z"),
-        "ce-subject": subject.entity if subject else "",
-        "content-type": event.headers.get("content-type", "application/json"),
-        VIA: ",".join([*places, to.mark][-MOST_PLACES:]),
-    }
-    return Message(
-        id=_message_id(event),
-        type=event.type,
-        group=(subject.entity if subject else "") or event.account or event.source,
-        headers=headers,
-        body=event.raw,
-    )
+    def _message(self, event: ReceivedEvent) -> Message:
+        """Return the message of an event, with the headers of CloudEvents 1.0."""
+        subject = event.subject.entity if event.subject else ""
+        time_of_it = (event.occurred_at or event.received_at).astimezone(UTC)
+        headers = {
+            "ce-specversion": "1.0",
+            "ce-id": event.event_id,
+            "ce-source": f"/hooks/{event.source}",
+            "ce-type": event.type or "unknown",
+            "ce-time": time_of_it.isoformat().replace("+00:00", "Z"),
+            "ce-subject": subject,
+            "content-type": event.headers.get("content-type", "application/json"),
+            VIA: ",".join([*self._places(event), self.to.mark][-MOST_PLACES:]),
+        }
+        number = f"{event.idempotency_key}-{_origin(event).cycle}"
+        return Message(number, event.type, subject or event.account or event.source, headers, event.raw)
 
 
-def _message_id(event: ReceivedEvent) -> str:
-    return f"{event.idempotency_key}-{_origin(event).cycle}"
-
-
-def _later(some: Sequence[ReceivedEvent], events: Sequence[ReceivedEvent], rest: float = 0) -> RetryLater:
+def _later(some: Sequence[ReceivedEvent], size: int, rest: float = 0) -> RetryLater:
     """Return what puts off some of a batch's events, after a rest; it names them where they are not all."""
     pause = rest + random.uniform(*PAUSE)  # noqa: S311  spreads load, keeps no secret
-    return RetryLater(pause, event=some if len(some) < len(events) else None)
+    return RetryLater(pause, event=some if len(some) < size else None)
 
 
-def _keep(known: OrderedDict[str, Any], name: str, value: object) -> None:
+def _keep(known: OrderedDict[str, float], name: str, value: float) -> None:
     """Remember something of a message; the one that was told longest ago is forgotten."""
     known[name] = value
     if len(known) > _REMEMBERED:

@@ -26,8 +26,8 @@ from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.intake.verification import Unproven
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.outbound import brokers
-from hookonce.receiver.outbound.brokers.port import NotConfirmed, Subscription, Taken
+from hookonce.receiver.outbound.brokers import broker
+from hookonce.receiver.outbound.brokers.port import Broker, NotConfirmed, Taken
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.processes.waits import OnLoop, loop_threads
 from hookonce.receiver.source import Source
@@ -47,46 +47,45 @@ _COUNTED: Final = 10_000
 class Consumer:
     """Takes the messages of one source."""
 
-    def __init__(self, source: Source, intake: Intake, max_body: int, ledger_url: str, waits: OnLoop) -> None:
+    def __init__(self, source: Source, intake: Intake, settings: Settings, waits: OnLoop) -> None:
         self._source = source
         self._intake = intake
-        self._limit = source.body_limit(max_body)
-        self._ledger_url = ledger_url
+        self._limit = source.body_limit(settings.max_body)
+        self._ledger_url = settings.database_url
         self._waits = waits
         self._failures: Counter[str] = Counter()
         self._is_away = False
         self._said = {"source": source.name}
 
-    async def run(self, subscription: Subscription, stopping: asyncio.Event) -> None:
+    async def run(self, place: Broker, stopping: asyncio.Event) -> None:
         """Take messages until told to stop; what is under way is settled then."""
         troubles = 0
         while not stopping.is_set():
             try:
-                taken = await subscription.fetch(MOST)
+                taken = await place.fetch(MOST)
                 if troubles:
                     log.info("the broker answers again", extra=self._said)
                 troubles = 0
                 if taken:
-                    await self._settle(subscription, taken)
-            except NotConfirmed as error:
+                    await self._settle(place, taken)
+            except Exception as error:  # noqa: BLE001  the consumers of other sources go on
                 troubles += 1
-                (log.debug if troubles > 1 else log.warning)("%s", error, extra=self._said)
+                text = str(error) if isinstance(error, NotConfirmed) else type(error).__name__
+                (log.debug if troubles > 1 else log.warning)("%s", text, extra=self._said)
                 await _rung(stopping, min(LONGEST_PAUSE, 2.0**troubles / 4) * random.uniform(0.5, 1))  # noqa: S311
             while self._is_away and not stopping.is_set():
                 self._is_away = not await asyncio.to_thread(self._ledger_answers)
                 await _rung(stopping, 0.5 if self._is_away else 0)
-        await subscription.close()
+        await place.close()
 
-    async def _settle(self, subscription: Subscription, taken: Sequence[Taken]) -> None:
+    async def _settle(self, place: Broker, taken: Sequence[Taken]) -> None:
         """Take messages in, then acknowledge those that the ledger holds, and give back the rest."""
         is_held = await asyncio.gather(*map(self._take, taken))
         reach("messages.committed")
-        held = [each for each, is_in in zip(taken, is_held, strict=True) if is_in]
-        rest = [each for each, is_in in zip(taken, is_held, strict=True) if not is_in]
-        if held:
-            await subscription.acknowledge(held)
-        if rest:
-            await subscription.give_back(rest, PAUSE)
+        if held := [each for each, is_in in zip(taken, is_held, strict=True) if is_in]:
+            await place.acknowledge(held)
+        if rest := [each for each, is_in in zip(taken, is_held, strict=True) if not is_in]:
+            await place.give_back(rest, PAUSE)
 
     async def _take(self, message: Taken) -> bool:
         """Take one message in; return whether it need not come again."""
@@ -172,26 +171,22 @@ def run(settings: Settings, sources: Mapping[str, Source]) -> None:
     """Be a process that takes messages of sources, until SIGTERM or SIGINT. Raises as `consume`."""
     logs.configure()
 
-    async def until_stopped(intake: Intake) -> None:
+    async def until_stopped() -> None:
         stopping, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
-        await consume(sources, intake, settings.max_body, settings.database_url, stopping)
+        await consume(settings, sources, stopping)
 
-    with closing(Intake(settings)) as intake:
-        asyncio.run(until_stopped(intake))
+    asyncio.run(until_stopped())
 
 
-async def consume(
-    sources: Mapping[str, Source], intake: Intake, max_body: int, ledger_url: str, stopping: asyncio.Event
-) -> None:
+async def consume(settings: Settings, sources: Mapping[str, Source], stopping: asyncio.Event) -> None:
     """Take messages of sources until told to stop. Raises `ConfigError` where an extra is missing."""
     waits = OnLoop(*loop_threads())
-    running = []
-    for source in sources.values():
-        subscription = brokers.subscription(Address.parse(source.broker or ""), source.name)
-        running.append(Consumer(source, intake, max_body, ledger_url, waits).run(subscription, stopping))
-    await asyncio.gather(*running)
+    places = [(each, broker(Address.parse(each.broker or ""), each.name)) for each in sources.values()]
+    with closing(Intake(settings)) as intake:
+        running = [Consumer(each, intake, settings, waits).run(place, stopping) for each, place in places]
+        await asyncio.gather(*running)
 
 
 async def _rung(bell: asyncio.Event, seconds: float) -> None:

@@ -2,6 +2,6 @@
 
 `key_fetcher` gets the certificates and key sets that senders publish, and confirms subscriptions, within the
 `fetch_limits` that strangers can't spend for all. `api_calls` sends requests of a sender's API. `forwarding` sends a
-stored delivery to an address of the operator's, once `signing` has signed it anew. `pinned` posts to an endpoint of the
-configuration, at the address that was checked. `brokers` has the clients of brokers.
+stored delivery to an address of the operator's, once `signing` has signed it anew. `brokers` has the clients
+of brokers, and of endpoints of the configuration.
 """

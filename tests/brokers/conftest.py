@@ -1,6 +1,6 @@
 import pytest
 
-from hookonce.receiver.outbound import brokers
+from hookonce.jobs.configured import forwards
 from tests.support.brokers import AWS, Nats, Rabbit, sqs_server
 from tests.support.consuming import Consuming
 from tests.support.inbox import inbox
@@ -11,13 +11,13 @@ __all__ = ["inbox"]
 @pytest.fixture(autouse=True)
 def publishers(monkeypatch):
     """Close what a worker keeps as long as it lives."""
-    made, real = [], brokers.publisher
+    made, real = [], forwards.Publisher
 
-    def publisher(address):
-        made.append(real(address))
+    def publisher(broker):
+        made.append(real(broker))
         return made[-1]
 
-    monkeypatch.setattr(brokers, "publisher", publisher)
+    monkeypatch.setattr(forwards, "Publisher", publisher)
     yield
     for each in made:
         each.close()

@@ -9,7 +9,6 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.stats import run_durations
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound import brokers
 from hookonce.receiver.outbound.brokers.port import Away, Refused, encoded
 from tests.support.forwarding import configured, errors, forward, results, work
 from tests.support.waiting import until
@@ -237,7 +236,7 @@ class Scripted:
 @pytest.fixture
 def scripted(inbox, tmp_path, monkeypatch):
     publisher = Scripted()
-    monkeypatch.setattr(brokers, "publisher", lambda _: publisher)
+    monkeypatch.setattr(forwards, "Publisher", lambda _: publisher)
     configured(inbox, tmp_path, forward("nats://host/orders", attempts=2))
     return publisher
 

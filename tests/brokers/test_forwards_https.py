@@ -10,7 +10,8 @@ from hookonce.jobs.configured import forwards
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound import pinned
+from hookonce.receiver.outbound.brokers import endpoint as endpoints
+from hookonce.receiver.outbound.brokers.port import Away, Refused
 from tests.support.attacks import certificate
 from tests.support.forwarding import SECRET, configured, errors, forward, results, work
 
@@ -69,7 +70,7 @@ def test_event_is_signed_as_standard_webhooks_say_under_the_run_s_id(inbox, tmp_
     assert came[1] == BODY
     assert headers["webhook-id"] == f"{KEY}-1"
     assert headers["ce-id"] == "a"
-    assert results(inbox) == {"a": ("done", {"status": 200})}
+    assert results(inbox) == {"a": ("done", None)}
 
 
 def test_event_is_signed_as_its_sender_would(inbox, tmp_path, endpoint):
@@ -112,8 +113,10 @@ def test_name_with_one_private_address_among_others_is_refused(monkeypatch, addr
     found = [(0, 0, 0, "", (each, 443)) for each in ("93.184.215.14", address)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
 
-    with pytest.raises(pinned.NotAllowed):
-        pinned.post("https://shop.example/", {}, b"", allow_private=False)
+    outcome = endpoints.post("https://shop.example/", {}, b"", allow_private=False)
+
+    assert isinstance(outcome, Refused)
+    assert "private address" in str(outcome)
 
 
 def test_other_addresses_of_a_name_are_tried_where_the_first_does_not_connect(endpoint, monkeypatch):
@@ -125,9 +128,8 @@ def test_other_addresses_of_a_name_are_tried_where_the_first_does_not_connect(en
         return [(0, 0, 0, "", (each, 443)) for each in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    answer = pinned.post(endpoint.url, {}, b"", allow_private=True)
 
-    assert answer.status == 200
+    assert endpoints.post(endpoint.url, {}, b"", allow_private=True) is None
     assert len(endpoint.came) == 1
 
 
@@ -135,13 +137,15 @@ def test_public_address_in_nat64_is_public(monkeypatch):
     found = [(0, 0, 0, "", ("64:ff9b::808:808", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
 
-    with pytest.raises(pinned.NotAllowed, match="has a public address"):
-        pinned.post("http://shop.example/", {}, b"", allow_private=True)
+    outcome = endpoints.post("http://shop.example/", {}, b"", allow_private=True)
+
+    assert isinstance(outcome, Refused)
+    assert "has a public address" in str(outcome)
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7), (" 0 ", 0), ("\u00b2", None), ("\u0667", None)])
 def test_retry_after_is_seconds_of_ascii(said, seconds):
-    assert pinned.seconds_of(said, 0) == seconds
+    assert endpoints.seconds_of(said, 0) == seconds
 
 
 def test_name_is_resolved_once_and_the_certificate_is_checked_for_it(endpoint, monkeypatch):
@@ -153,9 +157,10 @@ def test_name_is_resolved_once_and_the_certificate_is_checked_for_it(endpoint, m
         return real("127.0.0.1" if host == "shop.example" else host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    with pytest.raises(pinned.NoAnswer, match=r"SSLError|Certificate"):
-        pinned.post(f"https://shop.example:{endpoint.server_port}/", {}, b"", allow_private=True)
+    outcome = endpoints.post(f"https://shop.example:{endpoint.server_port}/", {}, b"", allow_private=True)
 
+    assert isinstance(outcome, Away)
+    assert "SSLError" in str(outcome) or "Certificate" in str(outcome)
     assert asked.count("shop.example") == 1
     assert not endpoint.came
 

@@ -9,8 +9,8 @@ import pytest
 from hookonce.receiver.cli.doctor import brokers
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound.brokers import publisher
-from hookonce.receiver.outbound.brokers.port import Message, Refused
+from hookonce.receiver.outbound.brokers import broker
+from hookonce.receiver.outbound.brokers.port import Message, Publisher, Refused
 from tests.support.consuming import stripe_event
 from tests.support.forwarding import configured, errors, forward, results, work
 from tests.support.waiting import until
@@ -147,7 +147,7 @@ def test_routing_key_that_is_longer_than_amqp_has_is_dead_and_others_go(inbox, t
 
 def test_message_that_amqp_can_not_hold_is_refused(rabbit_server):
     asyncio.run(bind(rabbit_server, "out"))
-    sender = publisher(Address.parse(rabbit_server.url("queue=out")))
+    sender = Publisher(broker(Address.parse(rabbit_server.url("queue=out"))))
     made = [Message(name, "paid", "", {"content-type": name}, b"") for name in ("text/plain", "\ud800")]
     try:
         sent, refused = sender.publish(made)

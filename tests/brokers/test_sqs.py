@@ -9,7 +9,7 @@ import pytest
 from hookonce.receiver.cli.doctor import brokers
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound.brokers import subscription
+from hookonce.receiver.outbound.brokers import broker
 from tests.support.brokers import sqs_calls
 from tests.support.consuming import stripe_event
 from tests.support.forwarding import configured, errors, forward, results, work
@@ -78,7 +78,7 @@ def test_body_that_is_no_text_goes_as_base64_and_comes_back_as_it_was(inbox, tmp
 
     work(inbox)
 
-    taken = asyncio.run(subscription(Address.parse(f"sqs:{url}"), "orders").fetch(10))
+    taken = asyncio.run(broker(Address.parse(f"sqs:{url}")).fetch(10))
     assert {each.headers["ce-id"]: each.body for each in taken} == bodies
     sqs.purge_queue(QueueUrl=url)
     inbox.connection.execute(REPLAY)

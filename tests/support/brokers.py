@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from hookonce.receiver.config.addresses import Address
-from hookonce.receiver.outbound.brokers import publisher
+from hookonce.receiver.outbound.brokers import broker
 from hookonce.receiver.outbound.brokers.port import NotConfirmed
 from tests.support.ports import free_ports, is_free
 from tests.support.waiting import until
@@ -156,14 +156,18 @@ class Rabbit(Server):
     def is_up(self):
         if is_free(self.port):
             return False
-        look = publisher(Address.parse(f"amqp://guest:guest@127.0.0.1:{self.port}/?exchange=amq.topic"))
-        try:
-            look.look()
-        except NotConfirmed:
-            return False
-        finally:
-            look.close()
-        return True
+        asked = broker(Address.parse(f"amqp://guest:guest@127.0.0.1:{self.port}/?exchange=amq.topic"))
+
+        async def look():
+            try:
+                await asked.look()
+            except NotConfirmed:
+                return False
+            finally:
+                await asked.close()
+            return True
+
+        return asyncio.run(look())
 
     def url(self, place="queue=orders"):
         return f"amqp://guest:guest@127.0.0.1:{self.port}/?{place}"

@@ -3,13 +3,11 @@
 import asyncio
 import json
 import threading
-from contextlib import closing
 from datetime import UTC, datetime
 
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.intake.consumers import consume
-from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.database import connections
 
 SECRET = "a secret of the sender"
@@ -36,9 +34,7 @@ class Consuming:
 
     async def _consume(self):
         self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        settings = self.settings
-        with closing(Intake(settings)) as intake:
-            await consume(settings.sources, intake, settings.max_body, settings.database_url, self._stopping)
+        await consume(self.settings, self.settings.sources, self._stopping)
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._stopping.set)

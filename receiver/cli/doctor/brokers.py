@@ -1,34 +1,33 @@
 """Findings of `hookonce doctor` about brokers: whether streams, queues and exchanges are there, and may be used."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.addresses import Address
-from hookonce.receiver.config.forwards import Forward
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.durations import format_duration
-from hookonce.receiver.outbound import brokers as kinds
+from hookonce.receiver.outbound.brokers import broker
 from hookonce.receiver.outbound.brokers.port import Found, NotConfirmed
 
 
 def forwards(settings: Settings) -> Iterator[Finding]:
-    """Look at the place of each forward."""
+    """Look at the place of each forward; one where retries last longer than the broker knows ids is warned of."""
     for forward in settings.forwards.values():
-        check = f"forward {forward.name}"
+        check, retried = f"forward {forward.name}", forward.retries_last
         if forward.address is None:
             yield Finding("warn", check, f"{forward.to} is not set in this environment; a worker needs it")
         elif forward.address.kind == "https":
             yield Finding("ok", check, f"to {forward.address.shown}")
+        elif isinstance(found := _looked(check, forward.address), Finding):
+            yield found
+        elif found.remembers is not None and found.remembers >= retried:
+            yield Finding("ok", check, found.text)
         else:
-            try:
-                found = kinds.publisher(forward.address)
-            except ConfigError as error:
-                yield Finding("fail", check, "; ".join(error.mistakes))
-                continue
-            yield _looked(check, found.look, forward)
-            found.close()
+            known = f"for {format_duration(found.remembers)} only" if found.remembers else "not at all"
+            text = f"it knows ids {known}, and attempts go on for up to {format_duration(retried)}"
+            yield Finding("warn", check, f"{found.text}; {text}: an event may come twice")
 
 
 def consumers(settings: Settings) -> Iterator[Finding]:
@@ -36,40 +35,26 @@ def consumers(settings: Settings) -> Iterator[Finding]:
     for source in settings.sources.values():
         check = f"consumer {source.name}"
         if source.broker == "":
-            yield Finding(
-                "warn", check, "its from is not set in this environment; `hookonce consume` needs it"
-            )
+            text = "its from is not set in this environment; `hookonce consume` needs it"
+            yield Finding("warn", check, text)
         elif source.broker:
-            try:
-                found = asyncio.run(_found(Address.parse(source.broker), source.name))
-                yield Finding("ok", check, f"{found.text}; authenticity: {source.authenticity}")
-            except ConfigError as error:
-                yield Finding("fail", check, "; ".join(error.mistakes))
-            except NotConfirmed as error:
-                yield Finding("fail", check, str(error))
+            found = _looked(check, Address.parse(source.broker))
+            if isinstance(found, Found):
+                found = Finding("ok", check, f"{found.text}; authenticity: {source.authenticity}")
+            yield found
 
 
-async def _found(address: Address, name: str) -> Found:
-    subscription = kinds.subscription(address, name)
+def _looked(check: str, address: Address) -> Found | Finding:
+    """Return the result of a look at an address, or the finding that it fails."""
+
+    async def look() -> Found:
+        there = broker(address)
+        try:
+            return await there.look()
+        finally:
+            await there.close()
+
     try:
-        return await subscription.look()
-    finally:
-        await subscription.close()
-
-
-def _looked(check: str, look: Callable[[], Found], forward: Forward) -> Finding:
-    """Return the result of a look; it warns where retries last longer than the broker knows ids."""
-    try:
-        found = look()
-    except NotConfirmed as error:
+        return asyncio.run(look())
+    except (ConfigError, NotConfirmed) as error:
         return Finding("fail", check, str(error))
-    retried, known = forward.retries_last, found.remembers
-    if known is not None and known >= retried:
-        return Finding("ok", check, found.text)
-    for_how_long = f"for {format_duration(known)} only" if known else "not at all"
-    return Finding(
-        "warn",
-        check,
-        f"{found.text}; it knows ids {for_how_long}, and attempts go on for up to {format_duration(retried)}: "
-        "an event may come twice",
-    )

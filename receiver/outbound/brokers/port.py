@@ -7,20 +7,20 @@ and quote nothing of a message.
 import asyncio
 import re
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as OutOfTime
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
+
+from hookonce.receiver.config.addresses import Address
 
 CONNECT_TIMEOUT: Final = 3.0
 PUBLISH_TIMEOUT: Final = 10.0
 """Seconds until all of a batch is confirmed, or what is not counts as lost on its way."""
 _ASCII: Final = "".join(map(chr, range(0x20, 0x7F)))
 _PRINTABLE: Final = re.sub('[ "%]', "", _ASCII)
-Result = TypeVar("Result")
 
 
 class Message(NamedTuple):
@@ -51,12 +51,21 @@ class Refused(NotConfirmed):
     """The broker answers, and does not take it."""
 
 
-class TooLarge(Refused):
-    """It is larger than the broker takes, for good."""
+class Never(Refused):
+    """It will never be taken: it is larger than the broker takes, or no more messages are wanted."""
 
 
 class Away(NotConfirmed):
-    """The broker does not answer, or not in time: it may have the message."""
+    """The broker does not answer, or not in time: it may have the message. It may ask for seconds to `wait`."""
+
+    def __init__(self, text: str, wait: float | None = None) -> None:
+        """Keep how long is to be waited."""
+        super().__init__(text)
+        self.wait = wait
+
+
+class Busy(Away):
+    """The place is there, and asks to wait."""
 
 
 class Found(NamedTuple):
@@ -69,36 +78,113 @@ class Found(NamedTuple):
 Outcome = NotConfirmed | None
 
 
-class Publisher(Protocol):
-    """Sends messages to one place; safe in many threads, and to be made anew after a fork."""
+class Broker(ABC):
+    """One place of a broker, used on one event loop: connected with the first call, and anew after it broke.
 
-    def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+    All methods but `publish` and `close` raise `NotConfirmed`.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Keep the address."""
+        self.address = address
+        self.connecting = asyncio.Lock()
+        self.under_way: set[asyncio.Future[Any]] = set()
+
+    async def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send messages; return an outcome for each, in their order."""
+        outcomes: dict[str, Outcome] = {}
+        try:
+            async with self.reached():
+                await self.send(messages, outcomes)
+        except NotConfirmed as error:
+            return [outcomes.get(each.id, error) for each in messages]
+        return [outcomes[each.id] for each in messages]
 
-    def look(self) -> Found:
-        """Look whether the place is there and may be written to; nothing is sent. Raises `NotConfirmed`."""
+    @abstractmethod
+    async def send(self, messages: Sequence[Message], outcomes: dict[str, Outcome]) -> None:
+        """Send messages, adding outcomes by their ids. Raises what the client raises where it concerns them all."""
 
-    def close(self) -> None:
-        """Let go of the connection."""
-
-
-class Subscription(Protocol):
-    """Takes messages from one place, on the running event loop. All but `close` raise `NotConfirmed`."""
-
+    @abstractmethod
     async def fetch(self, most: int) -> Sequence[Taken]:
         """Wait for messages for a second or so; return so many at most."""
 
+    @abstractmethod
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """Have the broker forget messages."""
+        """Have the broker forget messages; one whose acknowledgement is lost comes again, and is known then."""
 
+    @abstractmethod
     async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
         """Have the broker deliver messages again, later if it can."""
 
+    @abstractmethod
     async def look(self) -> Found:
-        """Look whether the place is there and may be read; nothing is taken."""
+        """Look whether the place is there and may be used; nothing is sent or taken."""
 
-    async def close(self) -> None:
-        """Let go of the connection; what was not acknowledged comes again."""
+    async def close(self) -> None:  # noqa: B027  the port of those that keep no connection
+        """Let go of the connection, whatever its state; what was not acknowledged comes again."""
+
+    def failure(self, error: BaseException) -> NotConfirmed:
+        """Return what an error of the client comes to."""
+        if isinstance(error, NotConfirmed):
+            return error
+        return Away(f"{self.address.shown} does not answer: {type(error).__name__}")
+
+    @asynccontextmanager
+    async def reached(self) -> AsyncIterator[None]:
+        """Raise `NotConfirmed` for what the client raises, and let go of a connection that broke."""
+        try:
+            yield
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  clients cancel what waits for them
+            failed = self.failure(error)
+            if isinstance(failed, Away):
+                await self.close()
+            raise failed from None
+
+    async def outcomes_of(self, calls: Iterable[Awaitable[object]]) -> list[Outcome]:
+        """Make calls at once, and return the outcome of each."""
+        made = list(map(asyncio.ensure_future, calls))
+        self.under_way |= {*made}
+        for each in made:
+            each.add_done_callback(self.under_way.discard)
+        answers = await asyncio.gather(*made, return_exceptions=True)
+        found = [self.failure(each) if isinstance(each, BaseException) else None for each in answers]
+        if any(isinstance(each, Away) for each in found):
+            await self.close()
+        return found
+
+    async def settle(self, calls: Iterable[Awaitable[object]]) -> None:
+        """Make calls at once. Raises `NotConfirmed` where one fails."""
+        for failed in filter(None, await self.outcomes_of(calls)):
+            raise failed
+
+
+class Publisher:
+    """Sends messages from any thread, by an event loop in a thread of its own; to be made anew after a fork."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Start the thread."""
+        self._broker = broker
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="hookonce-broker")
+        self._thread.start()
+
+    def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
+        """Send messages; return an outcome for each, in their order."""
+        seconds = CONNECT_TIMEOUT + PUBLISH_TIMEOUT + 1
+        future = asyncio.run_coroutine_threadsafe(self._broker.publish(messages), self._loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            return [Away(f"no answer within {seconds:g} s")] * len(messages)
+        finally:
+            future.cancel()
+
+    def close(self) -> None:
+        """End the thread."""
+        asyncio.run_coroutine_threadsafe(self._broker.close(), self._loop).result(2)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 def encoded(headers: Mapping[str, str]) -> dict[str, str]:
@@ -111,36 +197,3 @@ def encoded(headers: Mapping[str, str]) -> dict[str, str]:
         for name, value in headers.items()
         if value
     }
-
-
-@dataclass
-class LoopThread:
-    """An event loop in a thread of its own, for clients that are coroutines."""
-
-    _loop: asyncio.AbstractEventLoop | None = None
-    _thread: threading.Thread | None = None
-
-    def run(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Result:
-        """Run a coroutine and return what it returns. Raises what it raises, and `Away` where it takes longer."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(
-                target=self._loop.run_forever, daemon=True, name="hookonce-broker"
-            )
-            self._thread.start()
-        future: Future[Result] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result(seconds)
-        except OutOfTime:
-            raise Away(f"no answer within {seconds:g} s") from None
-        finally:
-            future.cancel()
-
-    def close(self) -> None:
-        """End the thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            if self._thread is not None:
-                self._thread.join()
-            self._loop.close()
-            self._loop = None

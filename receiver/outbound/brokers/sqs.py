@@ -16,19 +16,21 @@ from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.outbound.brokers.port import (
     CONNECT_TIMEOUT,
     PUBLISH_TIMEOUT,
     Away,
+    Broker,
     Found,
     Message,
+    Never,
+    NotConfirmed,
     Outcome,
     Refused,
     Taken,
-    TooLarge,
     encoded,
 )
 
@@ -37,7 +39,6 @@ REMEMBERS: Final = timedelta(minutes=5)
 ENCODING: Final = "hookonce-encoding"
 _LARGEST: Final = 262_144
 _LIMIT: Final = "MaximumMessageSize"
-_ATTRIBUTES: Final = [_LIMIT, "FifoQueue"]
 _TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 _GROUP: Final = re.compile(r"[!-~]{1,128}")
 _REGION: Final = re.compile(r"\.?sqs[.-]([a-z]{2}(?:-[a-z]+)+-\d)\.")
@@ -46,95 +47,100 @@ _MINIMAL: Final = "-"
 """The body of a message whose event has an empty one: SQS takes no empty message."""
 
 
-class _Queue:
-    """One queue, asked for its limits with the first call."""
+class Sqs(Broker):
+    """Sends to one queue and takes from it, each call in a thread; the queue's limits are asked for once."""
 
     def __init__(self, address: Address) -> None:
-        self._url = address.url
-        self.shown = address.shown
+        """Keep the address."""
+        super().__init__(address)
         self._client: Any = None
-        self._attributes: Mapping[str, str] | None = None
+        self._limits: Mapping[str, str] = {}
 
-    def call(self, name: str, **given: object) -> Any:  # noqa: ANN401  of a library without types
-        """Make one call. Raises `Away` and `Refused`."""
-        try:
-            if self._client is None:
-                self._client = self._made()
-            return getattr(self._client, name)(QueueUrl=self._url, **given)
-        except ClientError as error:
-            code = str(error.response.get("Error", {}).get("Code", ""))
-            if _BUSY.search(code):
-                raise Away(f"{self.shown} is busy: {code}") from None
-            raise Refused(f"{self.shown} refuses {name}: {code.rpartition('.')[2]}") from None
-        except (BotoCoreError, OSError) as error:
-            raise Away(f"{self.shown} does not answer: {type(error).__name__}") from None
+    async def _call(self, name: str, **given: object) -> Any:  # noqa: ANN401  of a library without types
+        return await asyncio.to_thread(self._called, name, given)
 
-    def _made(self) -> Any:  # noqa: ANN401
-        parts = urlsplit(self._url)
-        found = _REGION.search(parts.netloc)
-        config = Config(
-            connect_timeout=CONNECT_TIMEOUT, read_timeout=PUBLISH_TIMEOUT, retries={"total_max_attempts": 1}
-        )
-        return boto3.session.Session().client(
-            "sqs",
-            endpoint_url=f"{parts.scheme}://{parts.netloc}",
-            region_name=found[1] if found else None,
-            config=config,
-        )
+    def _called(self, name: str, given: Mapping[str, object]) -> Any:  # noqa: ANN401
+        if self._client is None:
+            parts = urlsplit(self.address.url)
+            region = _REGION.search(parts.netloc)
+            self._client = boto3.session.Session().client(
+                "sqs",
+                endpoint_url=f"{parts.scheme}://{parts.netloc}",
+                region_name=region and region[1],
+                config=Config(
+                    connect_timeout=CONNECT_TIMEOUT,
+                    read_timeout=PUBLISH_TIMEOUT,
+                    retries={"total_max_attempts": 1},
+                ),
+            )
+        return getattr(self._client, name)(QueueUrl=self.address.url, **given)
 
-    def attributes(self) -> Mapping[str, str]:
-        """Return the queue's limits. Raises `Away` and `Refused`."""
-        if self._attributes is None:
-            found = self.call("get_queue_attributes", AttributeNames=["All"])["Attributes"]
-            self._attributes = {name: found[name] for name in _ATTRIBUTES if name in found}
-        return self._attributes
+    async def _asked(self) -> Mapping[str, str]:
+        answer = await self._call("get_queue_attributes", AttributeNames=["All"])
+        self._limits = answer["Attributes"]
+        return self._limits
 
-    def look(self) -> Found:
+    def failure(self, error: BaseException) -> NotConfirmed:
+        """See `port.Broker`."""
+        if not isinstance(error, ClientError):
+            return super().failure(error)
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        kind = Away if _BUSY.search(code) else Refused
+        return kind(f"{self.address.shown} refuses a call: {code.rpartition('.')[2]}")
+
+    async def look(self) -> Found:
         """Ask for the queue's attributes, and whether it knows ids."""
-        self._attributes = None
-        is_fifo = self.attributes().get("FifoQueue") == "true"
-        return Found(
-            "the queue is there" + (", a FIFO queue" if is_fifo else ""), REMEMBERS if is_fifo else None
-        )
+        async with self.reached():
+            if (await self._asked()).get("FifoQueue") == "true":
+                return Found("the queue is there, a FIFO queue", REMEMBERS)
+            return Found("the queue is there")
 
+    async def send(self, messages: Sequence[Message], outcomes: dict[str, Outcome]) -> None:
+        """See `port.Broker`; ten messages go into a call, and calls follow one another."""
+        limits = self._limits or await self._asked()
+        most, is_fifo = int(limits.get(_LIMIT, _LARGEST)), limits.get("FifoQueue") == "true"
+        for entries in _calls(messages, most, outcomes, is_fifo=is_fifo):
+            names = list(entries)
+            numbered = [{**entry, "Id": str(n)} for n, entry in enumerate(entries.values())]
+            answer = await self._call("send_message_batch", Entries=numbered)
+            outcomes |= dict.fromkeys(names, Away("it was not answered for"))
+            outcomes |= {names[int(each["Id"])]: None for each in answer.get("Successful", ())}
+            for each in answer.get("Failed", ()):
+                kind = Refused if each.get("SenderFault") else Away
+                text = f"{self.address.shown} refuses a message: {each['Code']}"
+                outcomes[names[int(each["Id"])]] = kind(text)
 
-class SqsPublisher:
-    """Sends to one queue, ten messages to a call."""
+    async def fetch(self, most: int) -> Sequence[Taken]:
+        """See `port.Broker`; calls follow one another as long as they are full."""
+        taken: list[Taken] = []
+        async with self.reached():
+            while len(taken) < most:
+                answer = await self._call(
+                    "receive_message",
+                    MaxNumberOfMessages=min(MOST, most - len(taken)),
+                    MessageAttributeNames=["All"],
+                    AttributeNames=["ApproximateReceiveCount"],
+                    WaitTimeSeconds=0 if taken else 1,
+                )
+                found = answer.get("Messages", ())
+                taken += map(_taken, found)
+                if len(found) < MOST:
+                    break
+        return taken
 
-    def __init__(self, address: Address) -> None:
-        self._queue = _Queue(address)
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """See `port.Broker`."""
+        await self._settle("delete_message_batch", taken)
 
-    def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
-        """See `port.Publisher`."""
-        outcomes: dict[str, Outcome] = {}
-        try:
-            limits = self._queue.attributes()
-            most = int(limits.get(_LIMIT, _LARGEST))
-            for entries in _calls(messages, most, outcomes, is_fifo=limits.get("FifoQueue") == "true"):
-                outcomes |= self._sent(entries)
-        except (Away, Refused) as error:
-            outcomes |= {each.id: error for each in messages if each.id not in outcomes}
-        return [outcomes[each.id] for each in messages]
+    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
+        """See `port.Broker`."""
+        seconds = int(delay.total_seconds())
+        await self._settle("change_message_visibility_batch", taken, VisibilityTimeout=seconds)
 
-    def _sent(self, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
-        numbered = [{**entry, "Id": str(n)} for n, entry in enumerate(entries.values())]
-        names = dict(enumerate(entries))
-        try:
-            answer = self._queue.call("send_message_batch", Entries=numbered)
-        except (Away, Refused) as error:
-            return dict.fromkeys(entries, error)
-        outcomes: dict[str, Outcome] = {names[int(each["Id"])]: None for each in answer.get("Successful", ())}
-        for each in answer.get("Failed", ()):
-            kind = Refused if each.get("SenderFault") else Away
-            outcomes[names[int(each["Id"])]] = kind(f"{self._queue.shown} refuses a message: {each['Code']}")
-        return {name: outcomes.get(name, Away("it was not answered for")) for name in entries}
-
-    def look(self) -> Found:
-        """See `port.Publisher`."""
-        return self._queue.look()
-
-    def close(self) -> None:
-        """Do nothing: connections are boto3's."""
+    async def _settle(self, name: str, taken: Sequence[Taken], **more: object) -> None:
+        entries = [{"Id": str(n), "ReceiptHandle": each.handle, **more} for n, each in enumerate(taken)]
+        calls = range(0, len(taken), MOST)
+        await self.settle(self._call(name, Entries=entries[at : at + MOST]) for at in calls)
 
 
 def _calls(
@@ -142,19 +148,17 @@ def _calls(
 ) -> Iterator[dict[str, dict[str, Any]]]:
     """Yield the entries of each call, by id; what is too large gets its outcome instead."""
     entries: dict[str, dict[str, Any]] = {}
-    size = 0
+    whole = 0
     for each in messages:
-        entry, bytes_of_it = _entry(each, is_fifo=is_fifo)
-        if bytes_of_it > most:
-            outcomes[each.id] = TooLarge(
-                f"{bytes_of_it:,} bytes are more than the {most:,} that the queue takes"
-            )
+        entry, size = _entry(each, is_fifo=is_fifo)
+        if size > most:
+            outcomes[each.id] = Never(f"{size:,} bytes are more than the {most:,} that the queue takes")
             continue
-        if entries and (len(entries) == MOST or size + bytes_of_it > max(most, _LARGEST)):
+        if entries and (len(entries) == MOST or whole + size > max(most, _LARGEST)):
             yield entries
-            entries, size = {}, 0
+            entries, whole = {}, 0
         entries[each.id] = entry
-        size += bytes_of_it
+        whole += size
     if entries:
         yield entries
 
@@ -162,76 +166,18 @@ def _calls(
 def _entry(message: Message, *, is_fifo: bool) -> tuple[dict[str, Any], int]:
     """Return an entry of a call, and how many bytes SQS counts for it."""
     headers = encoded(message.headers)
-    try:
-        body = message.body.decode()
-        is_text = _TEXT.fullmatch(body) is not None
-    except UnicodeDecodeError:
-        is_text = False
-    if not is_text:
-        body = base64.b64encode(message.body).decode()
+    body = message.body.decode("utf-8", "replace")
+    if body.encode() != message.body or not _TEXT.fullmatch(body):
+        body = base64.b64encode(message.body).decode() or _MINIMAL
         headers[ENCODING] = "base64"
     attributes = {name: {"DataType": "String", "StringValue": value} for name, value in headers.items()}
-    entry: dict[str, Any] = {"MessageBody": body or _MINIMAL, "MessageAttributes": attributes}
+    entry: dict[str, Any] = {"MessageBody": body, "MessageAttributes": attributes}
     if is_fifo:
         group = message.group
         fits = _GROUP.fullmatch(group)
-        entry["MessageGroupId"] = (
-            group if fits else hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()
-        )
-        entry["MessageDeduplicationId"] = message.id
+        hashed = hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()
+        entry |= {"MessageGroupId": group if fits else hashed, "MessageDeduplicationId": message.id}
     return entry, len(body.encode()) + sum(len(n) + len("String") + len(v) for n, v in headers.items())
-
-
-class SqsSubscription:
-    """Takes from one queue, ten messages to a call, each in a thread."""
-
-    def __init__(self, address: Address) -> None:
-        self._queue = _Queue(address)
-
-    async def fetch(self, most: int) -> Sequence[Taken]:
-        """See `port.Subscription`; calls follow one another as long as they are full."""
-        taken: list[Taken] = []
-        while len(taken) < most:
-            answer = await self._call(
-                "receive_message",
-                MaxNumberOfMessages=min(MOST, most - len(taken)),
-                MessageAttributeNames=["All"],
-                AttributeNames=["ApproximateReceiveCount"],
-                WaitTimeSeconds=0 if taken else 1,
-            )
-            found = answer.get("Messages", ())
-            taken += map(_taken, found)
-            if len(found) < MOST:
-                break
-        return taken
-
-    async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        """See `port.Subscription`."""
-        await self._settle("delete_message_batch", taken)
-
-    async def give_back(self, taken: Sequence[Taken], delay: timedelta) -> None:
-        """See `port.Subscription`."""
-        await self._settle(
-            "change_message_visibility_batch", taken, VisibilityTimeout=int(delay.total_seconds())
-        )
-
-    async def _settle(self, name: str, taken: Sequence[Taken], **more: object) -> None:
-        for at in range(0, len(taken), MOST):
-            entries = [
-                {"Id": str(n), "ReceiptHandle": each.handle, **more}
-                for n, each in enumerate(taken[at : at + MOST])
-            ]
-            await self._call(name, Entries=entries)
-
-    async def _call(self, name: str, **given: object) -> Any:  # noqa: ANN401
-        return await asyncio.to_thread(self._queue.call, name, **given)
-
-    async def look(self) -> Found:
-        """See `port.Subscription`."""
-        return await asyncio.to_thread(self._queue.look)
-
-    async def close(self) -> None:
-        """Do nothing: connections are boto3's."""
 
 
 def _taken(message: Mapping[str, Any]) -> Taken:
