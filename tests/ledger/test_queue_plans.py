@@ -8,7 +8,7 @@ import pytest
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.database import plans, schema
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
-from hookonce.receiver.ledger.runs import ends
+from hookonce.receiver.ledger.runs import due_rows, ends
 from hookonce.receiver.ledger.runs.ends import AttemptResult, Ended
 from hookonce.receiver.ledger.store import store
 from tests.support import claiming
@@ -96,3 +96,33 @@ def test_plan_by_the_size_of_the_queue_is_noticed(worker, other, work, monkeypat
     worker.commit()
 
     assert read_row_by_row(worker) - before >= LONG
+
+
+def read_by(plan, subplan=""):
+    """Yield the relations that a plan reads, each with the CTE or the subquery of an expression that it is read in."""
+    subplan = plan.get("Subplan Name", subplan)
+    if name := plan.get("Relation Name"):
+        yield name, subplan
+    for each in plan.get("Plans", ()):
+        yield from read_by(each, subplan)
+
+
+@pytest.mark.parametrize("statement", ["_DUE", "_DUE_FOR_PLAN", "_NAMED", "_WAITING"])
+def test_statement_that_locks_rows_reads_partitions_in_no_subplan(worker, statement):
+    """PostgreSQL 18.4 crashes where it looks again at a changed row, and then chooses partitions in a subplan."""
+    given = {
+        "ids": [1],
+        "handlers": ["h"],
+        "word": "batch",
+        "sources": ["stripe"],
+        "types": ["a"],
+        "since": None,
+    }
+    given |= {"limit": 9, "wait": timedelta(0), "heavy": 9, "most_bytes": 9}
+
+    ((found,),) = worker.execute(f"EXPLAIN (FORMAT JSON) {getattr(due_rows, statement)}", given)
+
+    read = list(read_by(found[0]["Plan"]))
+    assert "queue" in dict(read)
+    assert not [each for each in read if each[0].startswith("bodies") and each[1]]
+    assert ("bodies" in "".join(dict(read))) == (statement != "_DUE_FOR_PLAN")

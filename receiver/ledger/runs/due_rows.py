@@ -96,6 +96,8 @@ _READ = [
     "CASE WHEN unripe IS NULL THEN body END" if name == "body" else name for name in ClaimedEvent._fields
 ]
 _READ += OF_QUEUE
+# Bodies are read beside the CTEs, never in one: PostgreSQL 18 initializes all CTEs anew to look again at a row that
+# changed before it was locked, and frees with that what was to choose the partitions of those: it crashes.
 _WAITING = f"""
 WITH marked AS MATERIALIZED (
     SELECT q.* FROM unnest(%(handlers)s::text[]) AS h (name), LATERAL (
@@ -114,15 +116,14 @@ WITH marked AS MATERIALIZED (
     ORDER BY due_at
     LIMIT (SELECT CASE WHEN bool_or(waits <> %(word)s) THEN 0 ELSE %(limit)s - count(*) END FROM marked)
     FOR UPDATE SKIP LOCKED
-), due AS (
-    SELECT * FROM marked UNION ALL SELECT * FROM unmarked
-), sized AS MATERIALIZED (
+)
+SELECT {", ".join(_READ)}, unripe, is_full FROM (
     SELECT {_columns(VALUES)}, row_number() OVER so_far AS number, sum({_SIZE}) OVER so_far AS bytes,
            CASE WHEN {_IS_UNRIPE} THEN least(%(wait)s - (now() - min(due_at) OVER ()), %(wait)s) END AS unripe,
            count(*) OVER () = %(limit)s OR sum({_SIZE}) OVER () > %(most_bytes)s AS is_full
-    FROM due d {_EVENT} {_BODY} WINDOW so_far AS (ORDER BY d.event ROWS UNBOUNDED PRECEDING)
-)
-SELECT {", ".join(_READ)}, unripe, is_full FROM sized WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY id
+    FROM (SELECT * FROM marked UNION ALL SELECT * FROM unmarked) AS d {_EVENT} {_BODY}
+    WINDOW so_far AS (ORDER BY d.event ROWS UNBOUNDED PRECEDING)
+) AS sized WHERE number = 1 OR bytes <= %(most_bytes)s ORDER BY id
 """  # noqa: S608  constants
 _HAS_SUSPECT = f"""
 SELECT EXISTS (SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND {_MAY_BE_TAKEN})
