@@ -108,14 +108,19 @@ class Sealing:
         text, key = self.keyring.encrypt(plain, result_context(run.event.id, run.handler))
         return replace(ending, result=None, sealed_result=text, key_id=key)
 
-    def traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
-        """Add the traceback to a failure, and its issue; sealed it may show more, and the error's text besides."""
+    def traceback(
+        self, run: ClaimedRun, ending: AttemptResult, error: BaseException, *, is_alone: bool
+    ) -> AttemptResult:
+        """Add the traceback to a failure, and its issue; sealed it may show more, and the error's text besides.
+
+        Variables of a batch hold values of all its events, of which each may be erased, or not be kept: `is_alone`.
+        """
         if ending.error is None:
             return ending
         found = captured(
             error,
             with_details=self.keyring.is_on,
-            with_locals=self._keeps_locals and run.event.keep_body,
+            with_locals=self._keeps_locals and is_alone and run.event.keep_body,
             cleaned=self._cleaned,
         )
         ending = replace(ending, issue=issue_of(run.handler, error, found, self.release))

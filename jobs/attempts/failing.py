@@ -176,7 +176,9 @@ def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | No
         ending = replace(ending, also=rows.after_failure(handler, error))
         if run.is_trial and ending.also is not None:
             ending = endings.of_trial(run, handler, ending)
-    (ending,) = sealing.logs(attempt.runs, [sealing.traceback(run, ending, error)], attempt.lines)
+    (ending,) = sealing.logs(
+        attempt.runs, [sealing.traceback(run, ending, error, is_alone=True)], attempt.lines
+    )
     status: RunStatus = ending.status
     if status is RunStatus.DONE:  # a refused command
         results = sealing.results(attempt.runs, [ending], None)
@@ -262,7 +264,7 @@ def _outcome(shared: Shared, attempt: Attempt, error: BaseException) -> _Outcome
         for run in attempt.runs:
             if (of_run := errors.get(run.event.id)) is not None:
                 ending = endings.verdict(run, handler, of_run, sealing.said)
-                verdicts[run.event.id] = sealing.traceback(run, ending, of_run), of_run
+                verdicts[run.event.id] = sealing.traceback(run, ending, of_run, is_alone=False), of_run
         rest = [event for event in events if event not in verdicts]
         return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
     if isinstance(error, Postponed) and getattr(error, "event", None) is None:

@@ -1,16 +1,19 @@
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from hookonce.jobs.failures.local_values import MAX_VALUE, MAX_VARIABLES, local_values
 from hookonce.jobs.failures.traceback_capture import MAX_LENGTH, captured
+from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.queries import event_details
+from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
@@ -113,6 +116,26 @@ def test_no_variables_are_kept_unasked_or_in_the_clear(inbox, settings):
     inbox.work()
 
     assert shown(inbox, inbox.settings.keyring) == {}
+
+
+def test_no_variables_of_a_batch_are_kept_of_one_of_its_events(inbox):
+    def credit_all(events, _tx):
+        customers = [event.data["customer"] for event in events]
+        raise GiveUp(f"one of {len(customers)}", event=events[0])
+
+    inbox.settings = replace(inbox.settings, keyring=KEYRING, keep_locals=True)
+    inbox.on(credit_all, batch=BatchSize(10, timedelta(0)))
+    store(
+        inbox.connection,
+        [
+            sealed(new_event(name, f'{{"customer": "{name}@example.com"}}'.encode()), KEYRING)
+            for name in ("ann", "bob")
+        ],
+    )
+
+    inbox.work()
+
+    assert shown(inbox, KEYRING) == {}
 
 
 def recurse(depth):
