@@ -3,13 +3,16 @@
 import asyncio
 import base64
 import json
+import threading
 
 import pytest
 
 from hookonce.receiver.cli.doctor import brokers
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound.brokers import broker
+from hookonce.receiver.outbound.brokers import broker, port
+from hookonce.receiver.outbound.brokers.port import Away, Message, Publisher
+from hookonce.receiver.outbound.brokers.sqs import Sqs
 from tests.support.brokers import sqs_calls
 from tests.support.consuming import stripe_event
 from tests.support.forwarding import configured, errors, forward, results, work
@@ -112,6 +115,29 @@ def test_many_large_messages_are_spread_over_calls(inbox, tmp_path, sqs):
     work(inbox)
 
     assert {status for status, _ in results(inbox).values()} == {"done"}
+
+
+class Stuck(Sqs):
+    """It answers two calls, and the third after a signal."""
+
+    calls, signal = 0, threading.Event()
+
+    def _called(self, name, given):
+        self.calls += 1
+        if self.calls > 2:
+            self.signal.wait(60)
+        return super()._called(name, given)
+
+
+def test_messages_that_were_confirmed_count_where_a_later_call_takes_too_long(sqs, monkeypatch):
+    monkeypatch.setattr(port, "CALL_TIMEOUT", 3.0)
+    publisher = Publisher(Stuck(Address.parse(f"sqs:{queue(sqs, 'stuck')}")))
+
+    outcomes = publisher.publish([Message(f"m{n}", "t", "g", {}, b"{}") for n in range(12)])
+    Stuck.signal.set()
+    publisher.close()
+
+    assert [type(each) for each in outcomes] == [type(None)] * 10 + [Away] * 2
 
 
 @pytest.mark.usefixtures("sqs")

@@ -19,6 +19,8 @@ from hookonce.receiver.config.addresses import Address
 CONNECT_TIMEOUT: Final = 3.0
 PUBLISH_TIMEOUT: Final = 10.0
 """Seconds until all of a batch is confirmed, or what is not counts as lost on its way."""
+CALL_TIMEOUT: Final = CONNECT_TIMEOUT + PUBLISH_TIMEOUT + 1
+"""Seconds for all that one call of a `Broker` does."""
 _ASCII: Final = "".join(map(chr, range(0x20, 0x7F)))
 _PRINTABLE: Final = re.sub('[ "%]', "", _ASCII)
 
@@ -131,9 +133,10 @@ class Broker(ABC):
 
     @asynccontextmanager
     async def reached(self) -> AsyncIterator[None]:
-        """Raise `NotConfirmed` for what the client raises, and let go of a connection that broke."""
+        """Raise `NotConfirmed` for what the client raises, and after `CALL_TIMEOUT`; let go of what broke."""
         try:
-            yield
+            async with asyncio.timeout(CALL_TIMEOUT):
+                yield
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  clients cancel what waits for them
             failed = self.failure(error)
             if isinstance(failed, Away):
@@ -170,14 +173,7 @@ class Publisher:
 
     def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send messages; return an outcome for each, in their order."""
-        seconds = CONNECT_TIMEOUT + PUBLISH_TIMEOUT + 1
-        future = asyncio.run_coroutine_threadsafe(self._broker.publish(messages), self._loop)
-        try:
-            return future.result(seconds)
-        except TimeoutError:
-            return [Away(f"no answer within {seconds:g} s")] * len(messages)
-        finally:
-            future.cancel()
+        return asyncio.run_coroutine_threadsafe(self._broker.publish(messages), self._loop).result()
 
     def close(self) -> None:
         """End the thread."""
