@@ -72,6 +72,7 @@ class Consumer:
                 troubles += 1
                 text = str(error) if isinstance(error, NotConfirmed) else type(error).__name__
                 (log.debug if troubles > 1 else log.warning)("%s", text, extra=self._said)
+                await place.close()  # else a broker would wait for what was taken and never settled
                 await _rung(stopping, min(LONGEST_PAUSE, 2.0**troubles / 4) * random.uniform(0.5, 1))  # noqa: S311
             while self._is_away and not stopping.is_set():
                 self._is_away = not await asyncio.to_thread(self._ledger_answers)

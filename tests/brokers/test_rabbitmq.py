@@ -9,8 +9,8 @@ import pytest
 from hookonce.receiver.cli.doctor import brokers
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
-from hookonce.receiver.outbound.brokers import broker
-from hookonce.receiver.outbound.brokers.port import Message, Publisher, Refused
+from hookonce.receiver.outbound.brokers import broker, rabbitmq
+from hookonce.receiver.outbound.brokers.port import Message, Publisher, Refused, Taken
 from tests.support.consuming import stripe_event
 from tests.support.forwarding import configured, errors, forward, results, work
 from tests.support.waiting import until
@@ -102,6 +102,21 @@ def test_rabbitmq_messages_are_events_and_acknowledged(consuming, rabbit_server)
     with consuming(rabbit_server.url()) as consumer:
         until(lambda: len(consumer.events()), 250)
     assert asyncio.run(rabbit_count(rabbit_server)) == 0
+
+
+def test_messages_of_a_fetch_that_failed_come_again(consuming, rabbit_server, monkeypatch):
+    failures = [LookupError()]
+
+    def taken(*given):
+        if failures:
+            raise failures.pop()
+        return Taken(*given)
+
+    monkeypatch.setattr(rabbitmq, "Taken", taken)
+    asyncio.run(fill(rabbit_server, [(f"m{n}", stripe_event(n)) for n in range(3)]))
+
+    with consuming(rabbit_server.url()) as consumer:
+        until(lambda: len(consumer.events()), 3)
 
 
 async def fill(server, messages):
