@@ -1,10 +1,14 @@
 """What follows the ledger: each event once, each change of its status once, whatever was committed late."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
+from hookonce.receiver.api.request_reader import MAX_BODY
 from hookonce.receiver.desk.feeds import following
+from hookonce.receiver.desk.models import MAX_ID
+from hookonce.receiver.ledger.states import EventStatus
 from tests.support.outcomes import put_into_state
 
 
@@ -81,6 +85,14 @@ def test_more_than_are_followed_are_let_go_of_the_oldest_first(here, monkeypatch
     assert first.json["after"] == numbers[1]
     assert [each["event"] for each in first.json["seen"]] == numbers[2:]
     assert here.ask("follow_events", **position(first)).json["data"] == []
+
+
+def test_all_that_is_followed_fits_into_a_request_of_the_api():
+    longest = max(EventStatus, key=len)
+    seen = [{"event": MAX_ID, "status": longest}] * following.MAX_SEEN
+    asked = following.FollowRequest(after=MAX_ID, seen=seen).model_dump(mode="json", exclude_none=True)
+
+    assert len(json.dumps(asked)) <= MAX_BODY
 
 
 @pytest.mark.parametrize("asked", [{"seen": [{"event": 0, "status": "done"}]}, {"after": -1}, {"last": 1001}])

@@ -14,8 +14,8 @@ from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.states import OPEN
 
-MAX_SEEN = 2000
-"""Events whose status is followed, the newest; older ones are let go of."""
+MAX_SEEN = 1000
+"""Events whose status is followed, the newest; older ones are let go of. So many fit into a request of the API."""
 MAX_LAST = 1000
 SETTLED_AFTER = timedelta(seconds=10)
 """Age at which no event with a smaller id turns up any more: ids are given out before they are committed."""
@@ -61,13 +61,12 @@ def follow_events(desk: Desk, asked: FollowRequest) -> Followed:
         known += tail.behind(connection, wanted, after, list(seen))
         new = [row for row in known if seen.get(row.id) != row.status and wanted.status in {None, row.status}]
     settled = datetime.now(UTC) - SETTLED_AFTER
-    kept = [row for row in known if row.received_at > settled or row.status in OPEN]
-    dropped = sorted(kept, key=lambda row: row.id)[:-MAX_SEEN]
-    after = max(
-        [after, *(row.id for row in known if row.received_at <= settled), *(row.id for row in dropped)]
+    kept = sorted(
+        (row for row in known if row.received_at > settled or row.status in OPEN), key=lambda row: row.id
     )
+    passed = [row.id for row in known if row.received_at <= settled] + [row.id for row in kept[:-MAX_SEEN]]
     return Followed(
         data=sorted(new, key=lambda row: row.id),
-        after=after,
-        seen=[SeenStatus(event=row.id, status=row.status) for row in kept if row not in dropped],
+        after=max([after, *passed]),
+        seen=[SeenStatus(event=row.id, status=row.status) for row in kept[-MAX_SEEN:]],
     )
