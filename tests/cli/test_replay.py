@@ -38,6 +38,17 @@ def test_replay_leaves_what_is_done_alone_and_tells_what_ran_and_when(hookonce, 
     assert state(number) == (("done", None), [("a", "done", 1, 1), ("b", "done", 2, 1)])
 
 
+def test_replay_reports_what_it_did_before_a_name_that_is_refused(hookonce, stored, state, monkeypatch):
+    monkeypatch.setattr("hookonce.receiver.cli.replay.named.PAGE_SIZE", 1)
+    number = stored("evt_1", status="held")
+    stored("evt_2", status="held")
+
+    replayed = hookonce("replay", "--json", number, "evt_")
+
+    assert (replayed.code, [each["id"] for each in replayed.documents]) == (2, [number])
+    assert state(number)[0][0] == "received"
+
+
 def test_replay_takes_all_in_a_status_that_match(hookonce, stored, state):
     wanted = [stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)]) for n in range(3)]
     others = [

@@ -33,9 +33,9 @@ def replay(here: Asks, references: Sequence[str], options: Mapping[str, Any], *,
     unknown: list[str] = []
     for first in range(0, len(references), PAGE_SIZE):
         found = _replayed(here, references[first : first + PAGE_SIZE], options)
+        report.take(found.outcomes)
         done += found.outcomes
         unknown += [*found.unknown_names, *map(str, found.unknown)]
-    report.take(done)
     report.finish()
     report_unknown(unknown, is_all=not done)
     has_ended_well = not options["wait"] or _await(here, done)
