@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 from hookonce.receiver.cli.connections import at
 from hookonce.receiver.cli.output.exits import Exit
@@ -13,7 +13,6 @@ from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.desk.pauses import list_handlers
 from hookonce.receiver.desk.registry import Asks
 
-T = TypeVar("T", bound=int)
 IDLE_TIMEOUT: Final = 10.0
 """Seconds without a change after which it is looked whether any worker is there."""
 _ANNOUNCED: Final = timedelta(minutes=11)

@@ -1,4 +1,4 @@
-"""BulkReplay replays: all events that match a filter, run again step by step, so that none is lost or replayed twice.
+"""Bulk replays: all events that match a filter, run again step by step, so that none is lost or replayed twice.
 
 The row of one holds the filter, the highest id when it began, and how far it has come. A step replays the next events,
 as many as the rate allows by then, and moves the cursor in one transaction. The program that started a replay may
