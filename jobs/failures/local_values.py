@@ -45,9 +45,14 @@ def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> 
         for name, value in found.items()
         if not name.startswith("__") and not issubclass(type(value), _LEFT_OUT)
     ]
-    return tuple(
-        (name, cleaned(_masked(name, value, _DEPTH))[:MAX_VALUE]) for name, value in kept[-MAX_VARIABLES:]
-    )
+    return tuple((name, cleaned(_shown(name, value))[:MAX_VALUE]) for name, value in kept[-MAX_VARIABLES:])
+
+
+def _shown(name: str, value: object) -> str:
+    try:
+        return _masked(name, value, _DEPTH)
+    except Exception:  # noqa: BLE001  another thread changes it, or its metaclass is the user's
+        return "(can't be shown)"
 
 
 def _masked(name: object, value: object, depth: int) -> str:

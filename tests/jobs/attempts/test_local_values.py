@@ -65,6 +65,19 @@ def test_no_code_of_a_value_is_called():
     assert values(it=Hostile(), many=[Hostile()]) == {"it": "Hostile()", "many": "[Hostile()]"}
 
 
+class Meta(type):
+    def __hash__(cls):
+        raise AssertionError("code of the user's was called")
+
+
+class Unhashable(metaclass=Meta):
+    pass
+
+
+def test_value_that_can_not_be_shown_keeps_no_other_from_it():
+    assert values(one=1, it=Unhashable(), two=2) == {"one": "1", "it": "(can't be shown)", "two": "2"}
+
+
 def test_names_of_credentials_are_masked_and_functions_and_modules_left_out():
     found = values(password="hunter2", auth_token="t", customer="c", os=os, values=values, Order=Order)
 
