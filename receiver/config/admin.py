@@ -1,12 +1,11 @@
 """`[admin]`: the dashboard, which is off unless there is a token to sign in with."""
 
 import ipaddress
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, PlainValidator
 
 from hookonce.receiver.config.secret_references import NeededSecret
 from hookonce.receiver.source import TABLE, Rate
@@ -17,17 +16,12 @@ MIN_TOKEN_LENGTH = 16
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _networks(texts: Iterable[object]) -> tuple[Network, ...]:
-    """Read addresses and networks. Raises: ValueError."""
-    networks = []
-    for text in texts:
-        try:
-            networks.append(ipaddress.ip_network(str(text), strict=False))
-        except ValueError:
-            raise ValueError(
-                f"{text!r} is not an address or network; expected such as '10.0.0.0/8'"
-            ) from None
-    return tuple(networks)
+def network(text: object) -> Network:
+    """Read an address or a network. Raises: ValueError saying what was expected."""
+    try:
+        return ipaddress.ip_network(str(text), strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an address or network; expected such as '10.0.0.0/8'") from None
 
 
 def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -58,7 +52,7 @@ class Admin:
 
     token: Annotated[NeededSecret, AfterValidator(_long_enough)] = field(default="", repr=False)
     """reference to what signs in to the dashboard; HOOKONCE_ADMIN_TOKEN wins"""
-    trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
+    trusted_proxies: tuple[Annotated[Network, PlainValidator(network)], ...] = ()
     """addresses or networks of your proxies; from these, `X-Forwarded-For` identifies the client for rate
     limiting"""
     token_rate: Rate | None = None

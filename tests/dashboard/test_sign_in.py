@@ -195,7 +195,9 @@ def test_client_is_who_connects_where_no_proxy_is_trusted():
 def test_proxy_that_is_no_network_is_a_mistake_in_the_configuration(tmp_path):
     (tmp_path / "hookonce.toml").write_text('[admin]\ntrusted_proxies = ["10.0.0.0/8", "proxy.local"]\n')
 
-    with pytest.raises(ConfigError, match=r"trusted_proxies: 'proxy\.local' is not an address or network"):
+    with pytest.raises(
+        ConfigError, match=r"trusted_proxies: entry 2: 'proxy\.local' is not an address or network"
+    ):
         load_settings({"HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml")})
 
 

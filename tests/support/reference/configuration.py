@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.config import settings
-from hookonce.receiver.config.admin import Network
+from hookonce.receiver.config.admin import network
 from hookonce.receiver.config.alerts import Rate
 from hookonce.receiver.config.file_mistakes import model_in, settings_of
 from hookonce.receiver.source import seconds, steps
@@ -24,7 +24,7 @@ from tests.support.reference.layout import code, head, table
 
 SELF_EVIDENT = re.compile(r"(What may stand in `\[\w+\]`\.)?")
 FILE = settings.File
-WRITTEN = {seconds: "number, more than 0, to 2,592,000", steps: "text"}
+WRITTEN = {seconds: "number, more than 0, to 2,592,000", steps: "text", network: "text"}
 """The types of settings whose reader takes something else than what it makes of it."""
 UNITS = (("w", 7 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 INTRODUCTION = """\
@@ -154,7 +154,7 @@ def _type(annotation, metadata=()):
     if get_origin(annotation) in {Union, types.UnionType}:
         return " or ".join(_type(each) for each in get_args(annotation) if each is not type(None))
     if get_origin(annotation) is tuple:
-        inner = str if get_args(annotation)[0] is Network else get_args(annotation)[0]
+        inner = get_args(annotation)[0]
         return f"list of {_type(inner)}" + ("" if get_origin(inner) is Literal else "s")
     plain = {
         dict: "table",
