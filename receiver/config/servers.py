@@ -15,6 +15,7 @@ from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.config.mistakes import ConfigError
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_SETTING = re.compile(r"\[+[\w.-]*|\s*[\w.-]+(?=\s)")
 _WORD = re.compile(r"[\w.:/@%+~-]+(?:\s+[\w.:/@%+~-]+)*")
 
 RECEIVER_VARIABLES: Final = {
@@ -130,15 +131,15 @@ def read_toml(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line that an error of TOML is about; its words after a `=` may be a secret."""
+    """Return the line that an error of TOML is about; of its words, all but the name of a setting may be a secret."""
     at = _AT_LINE.search(str(error))
     lines = text.splitlines()
     number = int(at[1]) if at else len(lines)
     if not 0 < number <= len(lines):
         return ""
-    setting, mark, value = lines[number - 1].partition("=")
-    hidden = _WORD.sub("…", value)
-    return f": {setting}{mark}{hidden}"
+    line = lines[number - 1]
+    shown = found[0] if (found := _SETTING.match(line)) else ""
+    return f": {shown}{_WORD.sub('…', line[len(shown) :])}"
 
 
 def require_own_port(desk: str, door_ports: Iterable[str]) -> None:
