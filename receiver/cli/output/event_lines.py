@@ -1,4 +1,4 @@
-"""Events as a terminal shows them: a line each, made for 80 columns. What is too long gives way; ids never do."""
+"""Events as a terminal shows them: a line each, made for 80 columns; its type and cause before the sender's id."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -10,11 +10,9 @@ from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.listed_events import ListedEvent
 
-_LEAST = {"source": 6, "type": 12}
-"""Characters that are left of what is cut."""
-_LONGEST_ID = 76
+_LEAST = {"WHY": 32, "TYPE": 12, "SOURCE": 6, "EVENT ID": 13}
+"""Characters that are left of what is cut, in this order."""
 _GAP = "  "
-_HEADS = ("ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "EVENT ID")
 
 
 def lines(
@@ -23,53 +21,52 @@ def lines(
     width: int,
     now: datetime,
 ) -> Iterator[str]:
-    """Yield a heading, a line for each event, and below it the notes of its ledger id."""
-    rows = [
-        (
-            str(event.id),
-            event.status,
-            ago(event.received_at, now),
-            clean(event.source),
-            clean(event.type),
-            _id(event.event_id) + (f" ×{event.deliveries}" if event.deliveries > 1 else ""),  # noqa: RUF001
-        )
-        for event in events
-    ]
-    widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
-    apart = _fit(widths, width)
-    yield click.style(_line(_HEADS[:5] if apart else _HEADS, widths).rstrip(), dim=True)
-    for event, row in zip(events, rows, strict=True):
-        number, status, *rest = row[:5] if apart else row
-        head = f"{number:>{widths[0]}}{_GAP}{paint(status, f'{status:<{widths[1]}}')}{_GAP}"
-        yield (head + _line(rest, widths[2:])).rstrip()
-        indent = " " * (widths[0] + len(_GAP))
-        if apart:
-            yield indent + row[5]
-        for note in notes.get(event.id, ()):
-            yield paint(event.status, _shortened(indent + clean(note), width))
+    """Yield a heading and a line for each event. Where some have notes, by ledger id, the sender's id may give way."""
+    columns: dict[str, Sequence[str]] = {
+        "ID": [str(event.id) for event in events],
+        "STATUS": [event.status for event in events],
+        "RECEIVED": [ago(event.received_at, now) for event in events],
+        "SOURCE": [clean(event.source) for event in events],
+        "TYPE": [clean(event.type) for event in events],
+        "WHY": [clean("; ".join(notes.get(event.id, ()))) for event in events],
+        "EVENT ID": [clean(event.event_id) + _times(event.deliveries) for event in events],
+    }
+    if not any(columns["WHY"]):
+        del columns["WHY"]
+    widths = _fitting(columns, width)
+    if widths is None:
+        del columns["EVENT ID"]
+        widths = _fitting(columns, width) or {}
+    yield click.style(_GAP.join(name.ljust(wide) for name, wide in widths.items()).rstrip(), dim=True)
+    for number, event in enumerate(events):
+        cells = [_cell(name, columns[name][number], wide) for name, wide in widths.items()]
+        cells[1] = paint(event.status, cells[1])
+        yield _GAP.join(cells).rstrip()
 
 
-def _id(text: str) -> str:
-    """Return an id that can be copied, in a line; the middle of one that is longer than a line is left out."""
-    shown = clean(text)
-    return shown if len(shown) <= _LONGEST_ID else f"{shown[:20]}…{shown[-12:]}"
+def _times(deliveries: int) -> str:
+    return f" ×{deliveries}" if deliveries > 1 else ""  # noqa: RUF001
 
 
-def _fit(widths: list[int], width: int) -> bool:
-    """Make source and type narrower until a line fits; return whether the sender's id needs a line of its own."""
-    own = sum(widths) + len(_GAP) * (len(widths) - 1)
-    can_give = max(widths[3] - _LEAST["source"], 0) + max(widths[4] - _LEAST["type"], 0)
-    apart = own - can_give > width
-    over = own - (widths[5] + len(_GAP) if apart else 0) - width
-    for column, least in ((4, _LEAST["type"]), (3, _LEAST["source"])):
-        taken = min(max(over, 0), max(widths[column] - least, 0))
-        widths[column] -= taken
-        over -= taken
-    return apart
+def _fitting(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int] | None:
+    """Return how wide each column is; None where that of the cause leaves no room for the sender's id."""
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    over = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
+    for name, least in _LEAST.items():
+        taken = min(max(over, 0), max(widths.get(name, 0) - least, 0))
+        if taken:
+            widths[name] -= taken
+            over -= taken
+    return None if over > 0 and {"WHY", "EVENT ID"} <= widths.keys() else widths
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(_shortened(text, wide).ljust(wide) for text, wide in zip(cells, widths, strict=False))
+def _cell(name: str, text: str, wide: int) -> str:
+    if name == "ID":
+        return text.rjust(wide)
+    if name == "EVENT ID" and len(text) > wide:
+        end = wide // 3
+        return f"{text[: wide - end - 1]}…{text[-end:]}"
+    return _shortened(text, wide).ljust(wide)
 
 
 def _shortened(text: str, wide: int) -> str:
