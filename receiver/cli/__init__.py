@@ -139,7 +139,9 @@ _ELSEWHERE |= {
     "verify": "`hookonce explain` verifies, and lists the events",
     "exits": "`hookonce help exits` lists the codes",
     "man": "`hookonce help NAME` has each page",
+    "show": "`hookonce events show EVENT` shows one, with its runs",
 }
+_ELSEWHERE |= {name: f"`hookonce events {name}` does it" for name in ("discard", "erase", "export", "import")}
 """Names that are no command, or no longer one, and the command that has it."""
 
 

@@ -106,6 +106,7 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
         ("verify", "hookonce explain"),
         ("exits", "hookonce help exits"),
         ("man", "hookonce help NAME"),
+        ("discard", "hookonce events discard"),
     ],
 )
 def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, shown):
