@@ -109,7 +109,7 @@ def test_pages_and_metrics_say_the_same(everywhere):
     assert {status: n for status, n in by_status.items() if n} == STATUSES
     assert totals["hookonce_events_accepted_total"] == sum(STATUSES.values()) + 1
     assert totals["hookonce_events_pruned_total"] == 1
-    table = page[page.index("by what has become of them") :]
+    table = page[page.index("in the ledger now, by status") :]
     row = table[: table.index("</tr>", table.index("<tbody>"))]
     for status, number in {**STATUSES, "events": sum(STATUSES.values())}.items():
         cell = row.partition(f'data-label="{status}">')[2].partition("</td>")[0]
