@@ -19,7 +19,6 @@ _LEXERS = {
 _FORMATTER = HtmlFormatter(nowrap=True)
 
 
-@lru_cache(maxsize=256)
 def highlighted(text: str, language: str) -> Markup:
     """Return a text as HTML; no element goes over the end of a line, and what has no colour has no element."""
     if len(text) > MAX_HIGHLIGHTED:
@@ -31,3 +30,9 @@ def highlighted(text: str, language: str) -> Markup:
     html = pygments.format(tokens, _FORMATTER)
     ended = html if text.endswith("\n") else html.removesuffix("\n")  # the formatter ends each line
     return Markup(ended)  # noqa: S704  the formatter escapes
+
+
+@lru_cache(maxsize=256)
+def as_code(lines: str) -> Markup:
+    """Return lines of a handler's file as HTML, remembered: attempts fail at the same places, and no event is in it."""
+    return highlighted(lines, "python")

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from hookonce.receiver.dashboard.highlighting import highlighted
+from hookonce.receiver.dashboard.highlighting import as_code, highlighted
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _INVISIBLE = "\N{REPLACEMENT CHARACTER}"
@@ -112,6 +112,21 @@ def as_json(value: object) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (at, exact, iso, ago, span, count, short, size, percent, plain, coded, as_json, highlighted)
+    for each in (
+        at,
+        exact,
+        iso,
+        ago,
+        span,
+        count,
+        short,
+        size,
+        percent,
+        plain,
+        coded,
+        as_json,
+        highlighted,
+        as_code,
+    )
 }
 """Filters of the templates, by name."""
