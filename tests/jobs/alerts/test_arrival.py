@@ -100,7 +100,7 @@ def test_broken_handler_is_one_message_at_each_target_and_one_when_it_is_over(pl
         over = {target: [*messages, "over: LookupError in credit"] for target, messages in raised.items()}
         until(targets.messages, over, seconds=WITHIN)
 
-        tested = hookonce("alerts", "test", place=place, **targets.environ)
+        tested = hookonce("alerts", "test", "--wait", "60s", place=place, **targets.environ)
         answers = dict(line.split(": ", 1) for line in tested.stdout.splitlines())
         assert (tested.returncode, {answers.pop(each) for each in ("slack", "mail")}) == (
             1,
