@@ -1,7 +1,7 @@
 // Keys for those who stay: / finds, j and k go on and back, r goes to the button that replays, ? tells of them.
 "use strict";
 (() => {
-  const help = document.getElementById("keys");
+  const help = document.getElementById("shortcuts");
   const box = document.getElementById("keys-on");
   const stored = { get: () => { try { return localStorage.getItem("keys"); } catch { return null; } },
     set: (value) => { try { localStorage.setItem("keys", value); } catch { /* then until the next page */ } } };
