@@ -341,7 +341,9 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
         [([each.handler], each.oldest_waiting_seconds or 0.0) for each in failing if each.is_open],
     )
     waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
-    yield _gauge("hookonce_waiting_for_limit", "Runs that are queued for a slot of a limit", ["handler"], waiting)
+    yield _gauge(
+        "hookonce_waiting_for_limit", "Runs that are queued for a slot of a limit", ["handler"], waiting
+    )
     delays = [([handler], delay.total_seconds()) for handler, delay in limit_gate.delays(connection).items()]
     yield _gauge(
         "hookonce_rate_delay_seconds",
