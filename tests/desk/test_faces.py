@@ -42,14 +42,14 @@ STATUSES = {
 TYPED = re.compile(
     r"^hookonce: (?:invalid value for '--\w+': |--)?|(?:; `hookonce [^`]* --help` says more)?\n$"
 )
-"""What a command says around a refusal; a field's name stands before it elsewhere."""
+"""The words of a command around a refusal; at other faces the field's name stands before it."""
 
 
 SCREEN = 24
 
 
 class Answer(NamedTuple):
-    """What a face shows first, and its code: the shell's, HTTP's, or an agent's 1 for a refusal."""
+    """Return the first text of a face and its code: the shell's, HTTP's, or an agent's 1 for a refusal."""
 
     code: int
     text: str

@@ -1,4 +1,4 @@
-"""What follows the ledger: each event once, each change of its status once, whatever was committed late."""
+"""Followed events come once, and once more with each change of status, also those that were committed late."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What lists of the desk leave out, where a page ends, and what is told of each row."""
+"""Lists of the desk: the rows that they leave out, the ends of their pages, and the fields of each row."""
 
 from datetime import UTC, datetime, timedelta
 

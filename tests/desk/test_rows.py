@@ -11,7 +11,7 @@ from hookonce.receiver.desk.models import RequestModel, ResponseModel
 from hookonce.receiver.desk.registry import ACTIONS
 
 REPEATED = {("EventFilter", "Filter")}
-"""What is asked is read from a client's text, and the ledger's filter is not."""
+"""Requests that may repeat a row: this one is read from a client's text, and the ledger's filter is not."""
 
 
 def classes_of(package):

@@ -97,7 +97,7 @@ def told(here):
 
 @dataclass(frozen=True)
 class Change:
-    """What is there before, what is asked, and what is in the audit then; `{}` is what `prepare` gives."""
+    """A rule of a change: rows made before, arguments, and the audit's line after; `{}` is the result of `prepare`."""
 
     prepare: object
     asked: dict
