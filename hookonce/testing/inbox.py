@@ -333,8 +333,14 @@ class Inbox:
         return replace(self._settings, sources={**self._configured.sources, **self._sources})
 
     def _work(self) -> int:
-        # What the first look learns of open breakers, the second acts on.
-        return self._in_turn(lambda: self._worker().run_due() or self._worker().run_due())
+        return self._in_turn(self._drain)
+
+    def _drain(self) -> int:
+        worker, attempts = self._worker(), 0
+        # A worker stops after some seconds; and what its first look learns of open breakers, the second acts on.
+        while count := worker.run_due() or worker.run_due():
+            attempts += count
+        return attempts
 
     def _asked(self, what: Callable[[psycopg.Connection], _Result]) -> _Result:
         """Return what the ledger says."""

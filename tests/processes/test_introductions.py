@@ -119,5 +119,5 @@ def test_port_that_is_taken_is_one_line(inbox):
     assert ended.returncode == 1
     assert ended.stderr == (
         f"hookonce: port {port} is taken at 127.0.0.1 by another process; end that one, or listen elsewhere with "
-        "--bind HOST:PORT or PORT\n"
+        "--port or --bind HOST:PORT\n"
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import stopping
+from hookonce.jobs import claimer, stopping
 from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
@@ -74,7 +74,9 @@ def effect(event, tx):
 
 
 @pytest.fixture
-def inbox(database_url, redis_url):
+def inbox(database_url, redis_url, monkeypatch):
+    # On a machine that stands still for seconds a worker would stop early, and count on the sweep for the rest.
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(minutes=1))
     settings = load_settings(
         {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "HOOKONCE_CONFIG": "/dev/null"}
     )

@@ -1,12 +1,13 @@
 """The bench itself: what it makes, and that its assertions fail where they should (planted mistakes)."""
 
+import time
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from hookonce import GiveUp, on
-from hookonce.jobs import handlers
+from hookonce.jobs import claimer, handlers
 from hookonce.testing import crash_at, dead_with, event, handled_once, ignored
 
 
@@ -47,6 +48,15 @@ def test_event_is_changed_where_it_is_told(tmp_path, monkeypatch):
         event("stripe", "invoice.payd")
     with pytest.raises(ValueError, match="it has"):
         event("stripe", "invoice.paid", remove=["nothing.here"])
+
+
+def test_all_that_is_due_is_run_however_long_it_takes(bench, monkeypatch):
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(milliseconds=100))
+    handler(lambda _: time.sleep(0.06))
+    for _ in range(5):
+        bench.deliver("stripe", "invoice.paid", work=False)
+
+    assert bench.work() == 5
 
 
 def test_delivery_is_a_real_one(bench):
