@@ -7,6 +7,7 @@ a dot, PostgreSQL's data under `.hookonce` among them, change all day long and w
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -27,11 +28,11 @@ def can_watch() -> bool:
     return True
 
 
-def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[set[Path]]:
-    """Yield the paths that have changed, absolute, as they do, until `ended` is set.
+def changes(root: Path, others: set[Path], ended: threading.Event, since: float) -> Iterator[set[Path]]:
+    """Yield the paths that have changed, absolute, as they do, until `ended` is set; first those saved after `since`.
 
     Watched is code below `root`, `.env` in it, and the files `others`, wherever they are. The bytecode of what has
-    changed is gone by then.
+    changed is gone by then. `since` is in seconds, as files have it.
     """
     import watchfiles
 
@@ -43,6 +44,7 @@ def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[s
     while not ended.is_set():
         known = folders(root)
         watched = {*known, *(path.parent for path in others if path.parent.is_dir())}
+        is_first = True
         for found in watchfiles.watch(
             *watched,
             watch_filter=is_watched,
@@ -50,12 +52,15 @@ def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[s
             step=_STEP,
             stop_event=ended,
             rust_timeout=_RUST_TIMEOUT,
-            yield_on_timeout=False,
+            yield_on_timeout=True,
             recursive=False,
             raise_interrupt=False,
         ):
             paths = {Path(path) for _, path in found}
+            if is_first:  # what was saved before anything was watched
+                is_first, paths = False, paths | _saved(watched, since)
             files = {path for path in paths if path.suffix in SUFFIXES or path in others}
+            since = time.time()
             if files:
                 _forget_bytecode(files)
                 yield files
@@ -63,6 +68,14 @@ def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[s
                 if files := {file for folder in new for file in folder.glob("*.py")}:
                     yield files
                 break
+
+
+def _saved(places: set[Path], since: float) -> set[Path]:
+    found = set()
+    for place in places:
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            found |= {Path(entry.path) for entry in entries if entry.stat().st_mtime > since}
+    return found
 
 
 def _forget_bytecode(files: set[Path]) -> None:

@@ -4,6 +4,7 @@ import logging
 import shlex
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -92,12 +93,13 @@ def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool, **pulled: Any
     if is_reloading and not file_watch.can_watch():
         tell("hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can")
         is_reloading = False
+    began = time.time()
     with stack(port) as running:
         screen = Screen(running, worker, is_watching=is_reloading)
 
         def beside(ended: threading.Event) -> None:
             if is_reloading:
-                threading.Thread(target=reloading.follow, args=(running, ended), daemon=True).start()
+                threading.Thread(target=reloading.follow, args=(running, ended, began), daemon=True).start()
             screen.begin(ended)
             if origin is not None:
                 Pulling(running, origin).follow(ended)

@@ -19,10 +19,10 @@ _SHOWN = 3
 """Names of files in a line."""
 
 
-def follow(running: Stack, ended: threading.Event) -> None:
-    """Load what changes below the current directory, until `ended` is set."""
+def follow(running: Stack, ended: threading.Event, since: float) -> None:
+    """Load what changes below the current directory after `since`, until `ended` is set; see `changes`."""
     root = Path.cwd()
-    for paths in changes(root, {path_of(os.environ)}, ended):
+    for paths in changes(root, {path_of(os.environ)}, ended, since):
         names = sorted(os.path.relpath(path, root) for path in paths)
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         what = f"{', '.join(names[:_SHOWN])}{more}"
