@@ -4,8 +4,9 @@
 their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
 servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `local_sources` knows what can be
-sent to here and `listener` which process answers, `pulled` says how far a pull of events is, and `signing_sources`
-whose secrets sign and verify. Ctrl-C is quiet as long as there is `loading`.
+sent to here and `listener` which process answers, `pulled` says how far a pull of events is, `signing_sources`
+whose secrets sign and verify, and `other_words` which command is meant by a word that is none. Ctrl-C is quiet as long
+as there is `loading`.
 """
 
 from hookonce.receiver.cli import loading
@@ -18,7 +19,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -128,22 +128,6 @@ AT_A_DISTANCE = {
 } - {"reconcile"}
 """Commands that `--at` can send elsewhere: those that ask the desk."""
 
-_SHOWN_BY = "`hookonce limits` lists what holds handlers back"
-_ELSEWHERE = dict.fromkeys(("rate", "rates", "batches", "slots"), _SHOWN_BY)
-_ELSEWHERE |= dict.fromkeys(("breaker", "breakers", "limit"), "`hookonce limits` lists them")
-_ELSEWHERE |= {
-    "conflicts": "`hookonce events conflicts` lists them",
-    "quarantine": "`hookonce rejected quarantine` shows it",
-    "secrets": "`hookonce sources secrets` lists and forgets them",
-    "window": "`hookonce events forget-window` clears it",
-    "verify": "`hookonce explain` verifies, and lists the events",
-    "exits": "`hookonce help exits` lists the codes",
-    "man": "`hookonce help NAME` has each page",
-    "show": "`hookonce events show EVENT` shows one, with its runs",
-}
-_ELSEWHERE |= {name: f"`hookonce events {name}` does it" for name in ("discard", "erase", "export", "import")}
-"""Names that are no command, or no longer one, and the command that has it."""
-
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
@@ -184,11 +168,6 @@ class LazyGroup(click.Group):
         if ctx.params.get("at") and name in COMMANDS and name not in AT_A_DISTANCE:
             there = ", ".join(sorted(AT_A_DISTANCE - {"help"}))
             ctx.fail(f"'{name}' is for the machine that it runs on; with --at there are {there}")
-        if name in _ELSEWHERE:
-            ctx.fail(f"no command is called '{name}': {_ELSEWHERE[name]}")
-        close = [] if name in COMMANDS else get_close_matches(name, COMMANDS, n=1)
-        if close:
-            ctx.fail(f"no command is called '{name}'; did you mean '{close[0]}'?")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: D102

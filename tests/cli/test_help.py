@@ -4,7 +4,7 @@ import sys
 import click
 import pytest
 
-from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli
+from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, other_words
 from hookonce.receiver.cli.output import tables, terminal_tables
 from tests.support.for_each import for_each
 
@@ -99,22 +99,41 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("words", "meant"),
     [
-        ("rates", "hookonce limits"),
-        ("breakers", "hookonce limits"),
-        ("verify", "hookonce explain"),
-        ("exits", "hookonce help exits"),
-        ("man", "hookonce help NAME"),
-        ("discard", "hookonce events discard"),
+        ("rates", "limits"),
+        ("breakers", "limits"),
+        ("verify", "explain"),
+        ("exits", "help exits"),
+        ("man", "help NAME"),
+        ("discard", "events discard"),
+        ("retry 4", "replay"),
+        ("dead", "events list"),
+        ("logs 4", "events show"),
+        ("migrate", "db upgrade"),
+        ("events retry 4", "replay"),
+        ("events delete 4", "events erase"),
+        ("events get 4", "events show"),
+        ("issues resolve", "issues fix"),
+        ("tokens add", "tokens create"),
     ],
 )
-def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name, shown):
-    ran = hookonce(name)
+def test_another_word_for_a_command_leads_to_it(hookonce, words, meant):
+    ran = hookonce(*words.split())
 
     assert ran.code == 2
-    assert f"no command is called '{name}': `{shown}`" in ran.err
+    assert f"; use `hookonce {meant}`" in ran.err
     assert "did you mean" not in ran.err
+
+
+def test_other_words_are_no_commands_and_lead_to_some():
+    context = click.Context(cli)
+    for command, words in other_words._WORDS.items():  # noqa: SLF001
+        found = cli
+        for name in command.replace(" NAME", "").replace(" exits", "").split()[1:]:
+            found = found.get_command(context, name)
+        assert found is not None, command
+        assert not set(words.split()) & set(cli.list_commands(context)), command
 
 
 @pytest.mark.parametrize(

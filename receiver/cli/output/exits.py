@@ -111,13 +111,21 @@ def _of_click(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return text
-    if (
-        text.startswith("no such command")
-        and "did you mean" not in text
-        and isinstance(context.command, click.Group)
-    ):
-        text += f"; there are {', '.join(context.command.list_commands(context))}"
+    if text.startswith("no such command") and isinstance(context.command, click.Group):
+        text = _of_unknown_command(text, context, context.command)
     return f"{text}; `{context.command_path} --help` says more"
+
+
+def _of_unknown_command(text: str, context: click.Context, group: click.Group) -> str:
+    """Return click's refusal of a command that a group lacks, with the one that may be meant, or with all it has."""
+    from hookonce.receiver.cli.other_words import command_for  # only this mistake needs these
+    from hookonce.receiver.config.suggestions import did_you_mean
+
+    refusal = text.partition("; did you mean")[0]
+    word, names = refusal.split("'")[1], group.list_commands(context)
+    if command := command_for(word, context.command_path, names):
+        return f"{refusal}; use `{command}`"
+    return refusal + did_you_mean(word, names, "there are")
 
 
 def _bounds(kind: click.IntRange) -> str:
