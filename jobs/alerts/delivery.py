@@ -25,6 +25,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
 from hookonce.receiver.config.alerts import LOOPBACK, Alerts, Target
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.secret_references import why_absent
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 
 TIMEOUT = (3.05, 10)
@@ -32,7 +33,7 @@ ATTEMPTS = 50
 BACKOFF = (timedelta(seconds=5), timedelta(minutes=5))
 TRIED_FOR = timedelta(hours=1)
 """How long a target that is away is tried; the attempts suffice for longer."""
-_ABSENT = "its variable or file is not there, or empty; set it, or remove the target"
+_TODO = "set it, or remove the target"
 
 
 def register(registry: Registry, alerts: Alerts) -> None:
@@ -55,13 +56,12 @@ def _missing(alerts: Alerts, provider: Provider) -> Iterator[str]:
             if provider.check_secret:
                 provider.check_secret(alerts.secret)
         except ValueError as error:
-            yield f"[alerts] secret: {error or 'is not set'}; a worker signs with it"
-        if missing := alerts.urls.count(""):
-            yield f"[alerts] urls: {missing} of {len(alerts.urls)} {_ABSENT}"
+            yield f"[alerts] secret: {error or why_absent(alerts.secret)}; a worker signs with it"
+        yield from (f"[alerts] urls: {why_absent(url)}; {_TODO}" for url in alerts.urls if not url)
     for target in alerts.targets:
         if not target.url:
             setting = {"mail": "smtp", "pagerduty": "key"}.get(target.kind, "url")
-            yield f"[alerts.{target.kind}] {setting}: {_ABSENT}"
+            yield f"[alerts.{target.kind}] {setting}: {why_absent(target.url)}; {_TODO}"
 
 
 def _called(target: Target) -> str:

@@ -24,6 +24,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.addresses import Address, mark_of
 from hookonce.receiver.config.forwards import AS_SENDER, BACKOFF, Forward
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.secret_references import why_absent
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.results import LeftOut
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
@@ -103,8 +104,8 @@ def forwarder_of(forward: Forward, settings: Settings) -> "Forwarder":
             if check:
                 check(forward.secret or "")
         except ValueError as error:
-            text = f"[forwards.{forward.name}] secret: {error or 'is not set'}; a worker signs with it"
-            raise ConfigError([text]) from None
+            why = error or why_absent(forward.secret or "")
+            raise ConfigError([f"[forwards.{forward.name}] secret: {why}; a worker signs with it"]) from None
     return Forwarder(forward, forward.address, settings.sources)
 
 

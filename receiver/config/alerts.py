@@ -199,7 +199,7 @@ class Alerts:
         found = [Target("webhook", url, self.secret) for url in dict.fromkeys(filter(None, self.urls))]
         found += [Target(kind, chat.url) for kind in _CHATS if (chat := getattr(self, kind))]
         if duty := self.pagerduty:
-            found.append(Target("pagerduty", duty.url if duty.key else "", duty.key))
+            found.append(Target("pagerduty", duty.url if duty.key else duty.key, duty.key))
         if mail := self.mail:
             user = unquote(urlsplit(mail.smtp).username or "")
             sender = mail.sender or (user if "@" in user else "".join(mail.to[:1]))

@@ -95,9 +95,31 @@ def _needed(text: str, info: ValidationInfo[Lookup]) -> str:
     return resolve(text, info.context.environ, is_needed=info.context.need_secrets)
 
 
+class Absent(str):
+    """The empty text in place of a secret that a reference leads to elsewhere; `why` names the variable or file."""
+
+    __slots__ = ("why",)
+    why: str
+
+    def __new__(cls, why: str) -> Self:  # noqa: D102
+        absent = super().__new__(cls)
+        absent.why = why
+        return absent
+
+
 def of_workers(text: str, info: ValidationInfo[Lookup]) -> str:
-    """Return the secret that a reference names, which only a worker needs; '' where it leads nowhere here."""
-    return resolve(text, info.context.environ, is_needed=False)
+    """Return the secret that a reference names, which only a worker needs; `Absent` where it leads nowhere here."""
+    try:
+        return resolve(text, info.context.environ)
+    except ValueError as error:
+        if Reference.parse(text) is None:
+            raise
+        return Absent(str(error))
+
+
+def why_absent(secret: str) -> str:
+    """Return why a secret that only a worker needs is empty."""
+    return secret.why if isinstance(secret, Absent) else "it is not set"
 
 
 NeededSecret = Annotated[str, AfterValidator(_needed)]

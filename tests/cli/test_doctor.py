@@ -169,8 +169,8 @@ def test_doctor_names_every_missing_secret_of_alerts_where_no_handlers_are_confi
     examined = hookonce("doctor", "--json")
 
     (text,) = [each["text"] for each in examined.documents if each["check"] == "handlers"]
-    assert "[alerts.slack] url" in text
-    assert "[alerts.mail] smtp" in text
+    assert "[alerts.slack] url: NOT_HERE is not set" in text
+    assert "[alerts.mail] smtp: NOR_HERE is not set" in text
 
 
 URLS = {

@@ -185,11 +185,11 @@ FROM hookonce.issues i CROSS JOIN LATERAL (SELECT failed_at, release FROM hookon
                                            WHERE issue = i.id ORDER BY id DESC LIMIT 1) AS f
      LEFT JOIN over ON over.subject = i.id
 WHERE {_STATE} = '{IssueState.OPEN}' AND NOT starts_with(i.handler, '{ALERTS_SOURCE}.')
-      AND CASE WHEN i.id = ANY(%(known)s) THEN {_LEFT}
-               ELSE f.failed_at > now() - %(news)s::interval
-                    AND coalesce(i.reopened_at, i.first_seen) > now() - %(news)s::interval
-                    AND (over.ended_at IS NULL OR over.ended_at < coalesce(i.reopened_at, i.first_seen)
-                         OR {_IS_DEADLY}) END
+      AND CASE WHEN i.id = ANY(%(known)s)
+                    OR (f.failed_at > now() - %(news)s::interval
+                        AND coalesce(i.reopened_at, i.first_seen) > now() - %(news)s::interval
+                        AND (over.ended_at IS NULL OR over.ended_at < coalesce(i.reopened_at, i.first_seen)
+                             OR {_IS_DEADLY})) THEN {_LEFT} ELSE false END
 ORDER BY i.id = ANY(%(known)s) DESC, coalesce(i.reopened_at, i.first_seen) DESC, i.id LIMIT {MAX_RAISED}
 """  # noqa: S608  constants
 _UNEXPLAINED = f"""
@@ -269,7 +269,7 @@ def trends(connection: psycopg.Connection, issues: Sequence[str]) -> dict[str, I
 
 
 def raised(connection: psycopg.Connection, known: Sequence[str]) -> list[RaisedIssue]:
-    """Return the open issues that came or came again within `NEWS`, and of those `known` the ones not yet over.
+    """Return the open issues that came or came again within `NEWS`, and those `known`, unless they are over.
 
     An issue is over when none of its events is dead, or to be tried again.
     """

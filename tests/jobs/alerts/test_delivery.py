@@ -112,7 +112,7 @@ def test_alert_keeps_its_id_on_every_attempt(inbox, pager, alerted):
     [
         (Alerts(urls=("https://a.example",), secret=""), "secret"),
         (Alerts(urls=("https://a.example",), secret="whsec_?"), "secret"),
-        (Alerts(urls=("", "https://a.example"), secret=SECRET), "urls: 1 of 2"),
+        (Alerts(urls=("", "https://a.example"), secret=SECRET), "urls: it is not set"),
     ],
 )
 def test_worker_that_can_not_send_alerts_says_so_at_its_start(settings, complaint):

@@ -13,6 +13,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay import discards
 from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import IssueState
@@ -536,6 +537,27 @@ def test_watch_tells_once_of_an_issue_until_its_events_are_replayed_and_again_if
 
     assert looks == [[("new_issue", ID)], [("new_issue", ID)], [], [], [("new_issue", ID)]]
     assert told(connection) == [("alert.raised",), ("alert.resolved",), ("alert.raised",)]
+
+
+GONE = {
+    "fixed": lambda connection, _: issues.mark(connection, ID, IssueState.FIXED, "me"),
+    "ignored": lambda connection, _: issues.mark(
+        connection, ID, IssueState.IGNORED, "me", datetime.now(UTC) + timedelta(days=1)
+    ),
+    "discarded": lambda connection, dead: discards.discard(connection, dead, "me"),
+    "replayed and done": lambda connection, dead: (
+        list(replay(connection, dead, "me")),
+        end_events(connection, "done", dead, attempts=2),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_watch_tells_nothing_of_an_issue_whose_cause_is_gone_before_it_looks(watch, connection, what):
+    dead = die_of(connection, "a", "b")
+    GONE[what](connection, dead)
+
+    assert (look(watch, connection), told(connection)) == ([], [])
 
 
 def test_one_broken_handler_is_one_alert_though_its_events_die_and_its_breaker_opens(watch, connection):
