@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import pointers
 from tests.support.type_checker import mypy
 
 ROOT = Path(__file__).parents[1]
@@ -104,3 +105,9 @@ def test_wheel_carries_the_pages_and_few_bytes_of_them(site):
 
     assert {"index.md", "alerts.md", "guarantees.md", "configuration.md"} <= {each.name for each in pages}
     assert sum(each.stat().st_size for each in pages) < 1_200_000
+
+
+def test_pages_of_the_wheel_link_to_what_it_carries(site):
+    broken = {page.name: pointers.broken_links(page) for page in (site / "hookonce/docs").rglob("*.md")}
+
+    assert {name: links for name, links in broken.items() if links} == {}

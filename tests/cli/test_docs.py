@@ -69,6 +69,15 @@ def test_docs_find_no_heading_in_the_code_of_a_page(hookonce):
     assert ": test_retries.py\n" not in found.out.decode()
 
 
+def test_excerpt_of_a_section_ends_with_a_word():
+    cut = [each for each in search.sections() if each.beginning != each.text.strip()]
+
+    assert cut
+    for each in cut:
+        words = each.beginning.removesuffix(" …")
+        assert each.text.strip()[: len(words) + 1].split() == words.split(), each.heading
+
+
 def test_docs_list_pages_and_show_one_by_its_name(hookonce):
     listed, shown = hookonce("docs"), hookonce("docs", "how-to/upgrade")
 

@@ -30,5 +30,5 @@ def docs(words: tuple[str, ...]) -> None:
         raise click.ClickException(
             f"nothing is found for {' '.join(words)!r}; `hookonce docs` lists the pages"
         )
-    page("\n\n".join(f"{each.name}: {each.heading}\n{each.text.strip()[:600]}" for each in found))
+    page("\n\n".join(f"{each.name}: {each.heading}\n{each.beginning}" for each in found))
     tell(f"read a page with `hookonce docs {found[0].name}`")

@@ -64,6 +64,8 @@ _LOOKED_UP: Final = 0.5
 """The weight of a section of a page that is looked up, and not read, beside one of another page."""
 _BESIDE: Final = frozenset({"index", "providers", "explanation/architecture", "explanation/three-tasks"})
 _SHORT: Final = 3
+_EXCERPT: Final = 600
+"""Characters of a section that are shown where it is found."""
 
 
 class Section(NamedTuple):
@@ -73,6 +75,12 @@ class Section(NamedTuple):
     title: str
     heading: str
     text: str
+
+    @property
+    def beginning(self) -> str:
+        """The beginning of the text, up to the end of a word."""
+        text = self.text.strip()
+        return text if len(text) <= _EXCERPT else text[: _EXCERPT - 2].rsplit(None, 1)[0] + " …"
 
 
 def folder() -> Path:

@@ -1,0 +1,44 @@
+"""The pages as the wheel carries them: a link to a file that is not in the wheel is text there."""
+
+import re
+import tempfile
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_SHIPPED = ("*.md", "explanation/**/*.md", "how-to/**/*.md", "reference/**/*.md")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+class PackagedDocs(BuildHookInterface[Any]):
+    """What `[tool.hatch.build.targets.wheel.hooks.custom]` in pyproject.toml asks for."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Have the wheel carry the pages; a checkout reads its own."""
+        if version == "editable":
+            return
+        self._written = tempfile.TemporaryDirectory()
+        docs = Path(self.root) / "docs"
+        pages = {page.relative_to(docs).as_posix() for each in _SHIPPED for page in docs.glob(each)}
+        for name in sorted(pages):
+            text = _LINK.sub(
+                lambda link, name=name: self._linked(link, name, pages), (docs / name).read_text()
+            )
+            page = Path(self._written.name, name)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text)
+        build_data["force_include"][self._written.name] = "hookonce/docs"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Remove what was written for the wheel."""
+        if version != "editable":
+            self._written.cleanup()
+
+    def _linked(self, link: re.Match[str], name: str, pages: set[str]) -> str:
+        """Return a link as it is if the wheel has its target: another page, or a file of the package."""
+        target = normpath(join(dirname(name), link[2]))
+        package = Path(self.root, "hookonce", "docs", target)
+        is_there = target in pages or (target.startswith("../") and Path(normpath(package)).exists())
+        return link[0] if is_there else link[1]
