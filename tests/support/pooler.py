@@ -20,12 +20,12 @@ CONFIGURATION = """
 listen_addr =
 unix_socket_dir = {directory}
 auth_type = any
-pool_mode = transaction
+pool_mode = {mode}
 default_pool_size = {size}
 server_round_robin = 1
 max_client_conn = 1000
 server_login_retry = 1
-ignore_startup_parameters = options
+ignore_startup_parameters = {ignored}
 logfile =
 """
 SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
@@ -34,7 +34,9 @@ SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout =
 class Pooler:
     """A PgBouncer with `size` connections to a database; `url` leads there. `directory` may be entered by all."""
 
-    def __init__(self, database_url, directory, *, size=3, settings=SETTINGS):
+    def __init__(
+        self, database_url, directory, *, size=3, settings=SETTINGS, mode="transaction", ignored="options"
+    ):
         parts = urlsplit(database_url)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         self._host = query.get("host", parts.hostname)
@@ -51,6 +53,8 @@ class Pooler:
                 settings=settings,
                 directory=self._sockets,
                 size=size,
+                mode=mode,
+                ignored=ignored,
             )
         )
         self.url = f"postgresql://{parts.username}@{parts.path}?host={self._sockets}&port=6432&pgbouncer=true"

@@ -9,7 +9,7 @@ import psycopg
 
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
-from hookonce.receiver.config.server_urls import is_cluster, schema_of
+from hookonce.receiver.config.server_urls import is_cluster, is_pooled, schema_of
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections, lock_holders, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -79,6 +79,7 @@ def postgresql(url: str) -> Iterator[Finding]:
     try:
         with connections.connect(url) as connection:
             yield _version(connection)
+            yield from _pooler(connection, url)
             yield from _clock(connection)
             yield _settings(connection)
             health.require_schema(url)
@@ -155,6 +156,18 @@ def _version(connection: psycopg.Connection) -> Finding:
     if number < OLDEST_POSTGRESQL:
         return Finding("fail", "postgresql", f"{version} is too old; 14 or later is needed")
     return Finding("ok", "postgresql", f"{version} answers")
+
+
+def _pooler(connection: psycopg.Connection, url: str) -> Iterator[Finding]:
+    """Find a pooler that gives each transaction another session where the URL does not say that there is one."""
+    session = "SELECT pg_backend_pid()"
+    if is_pooled(url) or _first(connection, session) == (connection.info.backend_pid,):
+        return
+    with connections.connect(url) as other:
+        before, after, others = (_first(each, session) for each in (connection, connection, other))
+    if before != after or others == after:
+        text = "a pooler gives each transaction another session, and the URL does not say so; end DATABASE_URL with"
+        yield Finding("warn", "pooler", f"{text} ?pgbouncer=true (`hookonce docs explanation/scaling`)")
 
 
 def _place(connection: psycopg.Connection) -> Finding:

@@ -36,6 +36,8 @@ WHERE database.datname = current_database() AND events.oid = 'hookonce.events'::
 """
 
 
+_NO_SETTINGS = "unsupported startup parameter"
+_END_AS_POOLED = "a pooler in transaction mode needs ?pgbouncer=true at the end of DATABASE_URL"
 _RENEW_WINDOW_KEY = "UPDATE hookonce.ledger SET window_key = DEFAULT"
 
 
@@ -79,9 +81,9 @@ def connect(
             **KEEPALIVE,
         )
     except psycopg.OperationalError as error:
-        raise LedgerUnavailable(
-            f"PostgreSQL does not answer: {_first_line(error)}; is it up, and is DATABASE_URL right?"
-        ) from None
+        said = _first_line(error)
+        advice = _END_AS_POOLED if _NO_SETTINGS in said else "is it up, and is DATABASE_URL right?"
+        raise LedgerUnavailable(f"PostgreSQL does not answer: {said}; {advice}") from None
     use(connection, url)
     return connection
 
