@@ -8,7 +8,15 @@ from pydantic import ValidationError
 
 from hookonce.receiver.api.routes import BY_NAME, Operation
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict, Contradictory, Forbidden, Invalid, NotFound
+from hookonce.receiver.desk.refusals import (
+    Ambiguous,
+    Conflict,
+    Contradictory,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Unauthorized,
+)
 from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 from hookonce.receiver.ledger.rows import ResponseModel
@@ -16,7 +24,13 @@ from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 
 A = TypeVar("A", bound=Answer)
-_KINDS: Mapping[int, type[RefusedByDesk]] = {403: Forbidden, 404: NotFound, 409: Conflict, 422: Invalid}
+_KINDS: Mapping[int, type[RefusedByDesk]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    422: Invalid,
+}
 _BY_CODE: Mapping[str, type[RefusedByDesk]] = {"ambiguous": Ambiguous, "contradictory": Contradictory}
 
 

@@ -14,7 +14,7 @@ from hookonce.receiver.api.problem import Problem, of_refusal, unauthorized
 from hookonce.receiver.api.routes import Operation
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Refused
+from hookonce.receiver.desk.refusals import UNAUTHORIZED, Refused
 from hookonce.receiver.desk.registry import Answer, Desk, Octets
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.idempotency.counted import Counted
@@ -49,7 +49,6 @@ MAX_UNPROVEN_REQUESTS = 2
 ADMISSION_TIMEOUT = timedelta(seconds=5)
 KEY_LOCK_TIMEOUT = timedelta(seconds=2)
 KEY_TERMS = Terms(lease=timedelta(minutes=1), retention=timedelta(hours=24))
-_TOKEN_REFUSAL = "the token is unknown, was revoked, or has expired; `hookonce tokens create` makes one"  # noqa: S105  a message
 IN_PROGRESS = Result(
     202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
 )
@@ -69,7 +68,7 @@ class Server:
         """Return the answer to a request. Raises `Problem`."""
         presented = api_tokens.digest(request_reader.bearer(environ))
         if presented is None:
-            raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
+            raise unauthorized(UNAUTHORIZED, "invalid_token")
         body = request_reader.body_of(environ)
         with ExitStack() as doubt:
             if presented not in self._proven:
@@ -80,7 +79,7 @@ class Server:
                 self._count(token)
                 desk = Desk(self._settings, connection, f"{token.name} (token)", token, self._intake)
                 try:
-                    desk.require(operation.action.scope)  # before its body is read
+                    operation.action.require(desk, is_plan=True)  # before its body is read
                     answer = _serve_operation(
                         operation, desk, _Request(token, self._intake, environ, path, body)
                     )
@@ -128,7 +127,7 @@ class Server:
         token = api_tokens.find(connection, presented)
         if token is None:
             self._proven.discard(presented)
-            raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
+            raise unauthorized(UNAUTHORIZED, "invalid_token")
         self._proven.add(presented)
         return token
 

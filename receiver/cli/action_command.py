@@ -14,7 +14,7 @@ from hookonce.receiver.cli.desk import asked_of, desk, pages
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import Choice
 from hookonce.receiver.cli.options.time_option import SINCE
-from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.printing import paged, tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
 from hookonce.receiver.desk.forms import Field, facts, fields, tables
 from hookonce.receiver.desk.models import ResponseModel
@@ -129,7 +129,7 @@ def made(  # noqa: PLR0913  all but two by keyword
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 
     def callback(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401  the fields
-        with desk() as here:
+        with paged(), desk() as here:
             run(here, given, as_json=as_json)
 
     about = about or action.about

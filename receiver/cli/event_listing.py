@@ -47,7 +47,9 @@ def _print_table(events: Sequence[ListedEvent], *, with_deaths: bool) -> None:
 
 def _died(death: DeadRun) -> str:
     error = (death.error or "").strip().partition("\n")[0]
-    return f"{death.handler}: {error}" if death.handler else f"it can't be read: {error}"
+    return (
+        ", in ".join(filter(None, (error, death.handler))) if death.handler else f"it can't be read: {error}"
+    )
 
 
 def _waits(event: ListedEvent, now: datetime) -> str:

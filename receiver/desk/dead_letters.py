@@ -7,12 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint, no_handler
 from hookonce.receiver.desk.listed_events import deaths_of
 from hookonce.receiver.desk.models import Cursor, IssueId, Reference
-from hookonce.receiver.desk.refusals import NAMED_OR_CHOSEN, Contradictory, NotFound
+from hookonce.receiver.desk.refusals import (
+    AFTERWARDS,
+    NAMED_OR_CHOSEN,
+    Contradictory,
+    NotFound,
+    left_alone,
+)
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -107,6 +113,13 @@ class Discards(Discarded):
         None, description="by a filter: ask for the next step with it; null at the end"
     )
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def left_alone(self) -> list[Ours]:
+        """The events that were not discarded, and why, in words."""
+        running = left_alone(self.running, "they are running", AFTERWARDS)
+        return running + left_alone(self.ended, "nothing of them is dead, held or waits")
+
 
 def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
     """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Contradictory`."""
@@ -138,6 +151,7 @@ def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
         rest = rows[-1].id if len(rows) == REPLAY_BATCH else None
     who = None if asked.dry_run else desk.who
     done = discards.discard(desk.connection, named.ids, who, asked.handler)
+    named.require_any(known=len(named.ids) - len(done.unknown))
     if asked.handler and not done.discarded and (unknown := no_handler(desk, asked.handler)):
         raise NotFound(unknown)
     return Discards(**dict(done), dry_run=asked.dry_run, unknown_names=named.unknown, next=rest)

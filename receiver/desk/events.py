@@ -1,5 +1,6 @@
 """Events: what came, and what became of it; commands of clients among them."""
 
+import re
 from datetime import datetime
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.handlers import known_handlers
 from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.choices import Choices, choices
 from hookonce.receiver.ledger.queries.event_details import Run
@@ -35,6 +37,7 @@ from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.traceback_frames import Traceback
 from hookonce.receiver.vocabulary import EVENT_STATUSES
@@ -93,6 +96,11 @@ class Failure(ResponseModel):
     frames: Traceback | None = Field(description="the traceback as data; null if there is no traceback")
     unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
+    @property
+    def said(self) -> str:
+        """The error with its text, which is in the traceback alone where errors are sealed."""
+        return self.frames.whole(self.error) if self.frames and ": " not in self.error else self.error
+
 
 class OtherBody(ResponseModel):
     """Another body that came under the event's id; it was kept and not run."""
@@ -128,6 +136,7 @@ class FullEvent(Event):
     logs: list[AttemptLog]
     conflicts: list[OtherBody]
     repeats: list[Identifier]
+    why_not_run: str | None = Field(description="why no handler was run, and what to do; null if one was")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -174,6 +183,7 @@ def get_event(desk: Desk, which: EventPath, asked: EventQuery = _WITHOUT_BODIES)
         conflicts=[_other(conflict, shows=shows) for conflict in found.conflicts],
         **as_text(body.body if shows and body and not body.unreadable else None),
         repeats=found.repeats,
+        why_not_run=why_not_run(desk, found),
     )
 
 
@@ -227,6 +237,36 @@ def number_of(desk: Desk, reference: str) -> int:
     if number is None:
         raise _unknown(reference, _of_another_source(desk, reference))
     return number
+
+
+_NOT_RUN = {
+    EventStatus.DEAD: "its provider could not read it, so there is nothing to run",
+    EventStatus.HELD: "it is held; `hookonce replay {event.id}` releases it",
+    EventStatus.LOST: "only the event is left, without a run; `hookonce replay {event.id}` gives it one",
+    EventStatus.RECEIVED: "no worker has taken it yet; `hookonce workers` lists those that run",
+}
+
+
+def why_not_run(desk: Desk, found: ShownEvent) -> str | None:
+    """Return why no handler was run for an event, and what to do; None if one was."""
+    event = found.event
+    if found.runs:
+        return None
+    if event.status != EventStatus.IGNORED:
+        return _NOT_RUN[event.status].format(event=event) if event.status in _NOT_RUN else None
+    known = [each for each in known_handlers(desk.connection) if each.place in {event.source, event.provider}]
+    replay, source = f"`hookonce replay {event.id}`", desk.settings.sources.get(event.source)
+    if takes := [each.handler for each in known if _is_taken(event.type, each.pattern)]:
+        if source and source.accept:
+            return f"the source {event.source} has accept = '{source.accept}', and it is of the other mode"
+        return f"no handler took '{event.type}' when it came; {takes[0]} does now: {replay}"
+    others = ", ".join(f"{each.handler} ('{each.pattern}')" for each in known[:_MOST_MEANT]) or "none"
+    add = f'`@on("{event.source}", "{event.type}")`'
+    return f"no handler takes '{event.type}'; handlers of {event.source}: {others}; add {add}, then {replay}"
+
+
+def _is_taken(type_: str, pattern: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), type_, re.DOTALL) is not None
 
 
 _MOST_MEANT = 20

@@ -8,8 +8,8 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source
 from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.registry import Desk
-from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries import choices
 from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
@@ -86,7 +86,7 @@ def hint(desk: Desk, asked: RequestModel | Filter, found: object) -> str | None:
 
 def no_handler(desk: Desk, name: str) -> str | None:
     """Return the refusal of a handler's name that neither workers nor recent runs have; None for one that is known."""
-    known = pauses.handlers(desk.connection)
+    known = choices.handlers(desk.connection)
     if name in known:
         return None
     return f"no handler is called {name!r}{did_you_mean(name, known)}; `hookonce handlers list` shows all"

@@ -133,18 +133,25 @@ class Table(NamedTuple):
 
 def facts(answer: ResponseModel) -> list[tuple[str, object]]:
     """Return what is one value, by its name; what is a list of things is in `tables`."""
-    return [(_spaced(name), plain(value)) for name, value in answer if not _is_table(value)]
+    return [(_spaced(name), plain(value)) for name, value in _members(answer) if not _is_table(value)]
 
 
 def tables(answer: ResponseModel) -> Iterator[Table]:
     """Yield the lists of things that an answer has; one without rows has no columns either."""
-    for name, value in answer:
+    for name, value in _members(answer):
         if isinstance(value, dict):
             yield Table(_spaced(name), ("name", "value"), list(value.items()))
         elif _is_table(value):
-            columns = list(type(value[0]).model_fields) if value else []
-            rows = [[plain(getattr(row, column)) for column in columns] for row in value]
+            columns = [name for name, _ in _members(value[0])] if value else []
+            rows = [[plain(each) for _, each in _members(row)] for row in value]
             yield Table(_spaced(name), [_spaced(column) for column in columns], rows)
+
+
+def _members(answer: ResponseModel) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of an answer, and what it says of them in words, by name."""
+    yield from answer
+    for name in type(answer).model_computed_fields:
+        yield name, getattr(answer, name)
 
 
 def plain(value: object) -> object:

@@ -5,10 +5,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from hookonce.receiver.desk.models import Cursor, Reference, RequestModel, Time
-from hookonce.receiver.desk.refusals import NAMED_OR_CHOSEN, Conflict, Contradictory, NotFound
+from hookonce.receiver.desk.refusals import (
+    AFTERWARDS,
+    NAMED_OR_CHOSEN,
+    Conflict,
+    Contradictory,
+    NotFound,
+    left_alone,
+)
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.desk.searches import Contents
@@ -19,7 +26,7 @@ from hookonce.receiver.ledger.maintenance.erasure import Erasure
 from hookonce.receiver.ledger.maintenance.retention import Pruned, Retention, RetentionPass
 from hookonce.receiver.ledger.maintenance.steady_clock import ClockHeld
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.rows import Identifier, ResponseModel
+from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -47,9 +54,12 @@ class Forgotten(ResponseModel):
     )
 
 
-@action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
+@action(scope=Scope.ADMIN, plan_scope=Scope.READ, audits="prune", is_atomic=False)
 def prune(desk: Desk, asked: PruneRequest) -> Pruned:
-    """Delete data past its retention, in small steps; safe to repeat. The answer comes when all is done."""
+    """Delete data past its retention, in small steps; safe to repeat. The answer comes when all is done.
+
+    A plan (`dry_run`) only counts, so the scope `read` is enough for it.
+    """
     pruning = RetentionPass(
         Retention.of(desk.settings),
         dry_run=asked.dry_run,
@@ -94,6 +104,12 @@ class Erased(Erasure):
         description="up to when rejected deliveries were looked for; null where none were"
     )
     next: Cursor | None = Field(description="by a filter: ask for the next step with it; null at the end")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def left_alone(self) -> list[Ours]:
+        """The events that were not erased, and why, in words."""
+        return left_alone(self.open, "they are yet to be handled", f"{AFTERWARDS}, or discard them first")
 
 
 def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
@@ -144,10 +160,12 @@ def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
         until = min(each for each in (asked.refused_until, asked.until, datetime.now(UTC)) if each)
         refused = erasure.let_go(desk.connection, keyring, replace(wanted, until=until), needle, who)
         done.refused, done.closed = refused.refused, done.closed + refused.closed
+    unknown = sorted({*named.ids}.difference(done.erased, done.open))
+    named.require_any(known=len(named.ids) - len(unknown))
     return Erased(
         **dict(done),
         dry_run=asked.dry_run,
-        unknown=sorted({*named.ids}.difference(done.erased, done.open)),
+        unknown=unknown,
         unknown_names=named.unknown,
         refused_until=until,
     )

@@ -16,7 +16,7 @@ from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import HandlerLimits, KnownHandler, known_handlers, limits_of
 from hookonce.receiver.ledger.pauses import Pause
-from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.ledger.queries import choices, handler_stats
 from hookonce.receiver.ledger.queries.handler_stats import HandlerStats
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS, PAUSES, SOURCE
 from hookonce.receiver.ledger.rows import ResponseModel
@@ -82,7 +82,7 @@ def list_handlers(desk: Desk) -> Handlers:
     suspects = worker_slots.suspects(desk.connection)
     long = {each.handler: each for each in reversed(worker_slots.long_transactions(desk.connection))}
     held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}
-    names = {*pauses.handlers(desk.connection), *paused, *held_up}
+    names = {*choices.handlers(desk.connection), *paused, *held_up}
     return Handlers(
         data=[
             Handler(

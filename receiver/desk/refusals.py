@@ -1,10 +1,16 @@
 """Why the desk does not do what was asked: one text for each mistake, whichever way it was asked."""
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, Self
 
 NAMED_OR_CHOSEN: Final = (
     "name events by their ids, or choose them by status, source, type, since …; not both and not neither"
 )
+UNAUTHORIZED: Final = (
+    "the token is unknown, was revoked, or has expired; `hookonce tokens create` makes one where the inbox is, and "
+    "`hookonce login` keeps it elsewhere"
+)
+AFTERWARDS: Final = "; try again when they have ended"
 
 
 class Refused(Exception):  # noqa: N818  an answer
@@ -72,7 +78,26 @@ class Forbidden(Refused):
         )
 
 
+class Unauthorized(Refused):
+    """The token is none that the inbox knows."""
+
+    usual_code = "unauthorized"
+
+
 class Unavailable(Refused):
     """Something that it needs is missing here, or does not answer."""
 
     usual_code = "ledger_unavailable"
+
+
+def not_in_ledger(names: Iterable[object]) -> str:
+    """Return the line about names that no event has."""
+    return (
+        f"not in the ledger: {', '.join(map(str, names))}; expected ids, or how they begin, "
+        "see `hookonce events list`"
+    )
+
+
+def left_alone(events: Sequence[int], why: str, then: str = "") -> list[str]:
+    """Return the line about events that were not touched, and `then` what to do; none where there are no events."""
+    return [f"left alone, since {why}: {', '.join(map(str, events))}{then}"] if events else []

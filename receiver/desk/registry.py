@@ -133,7 +133,7 @@ A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 @dataclass(frozen=True)
 class Action(Generic[A_co]):
-    """One thing to ask or do. Without a scope any token will do.
+    """One thing to ask or do. Without a scope any token will do; `plan_scope`, if any, is enough for a plan of it.
 
     `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done.
     `asks`: what is said before it is done, and `looks` finds that out. `audits`: what its line in the audit is called,
@@ -149,14 +149,20 @@ class Action(Generic[A_co]):
     asks: str
     audits: str
     is_atomic: bool
+    plan_scope: Scope | None
     looks: "Look | None" = None
 
     def __call__(self, desk: Desk, **models: RequestModel) -> A_co:
         """Do it. Raises: `Refused`, and what the ledger raises."""
-        desk.require(self.scope)
+        self.require(desk, is_plan=getattr(models.get("asked"), "dry_run", False))
         for each in models.values():
             each.require_span()
         return self.function(desk, **models)
+
+    def require(self, desk: Desk, *, is_plan: bool) -> None:
+        """Refuse a token that may not do it, nor plan it where no more is asked. Raises: `Forbidden`."""
+        if not (is_plan and self.plan_scope and desk.allows(self.plan_scope)):
+            desk.require(self.scope)
 
     def plan(self, here: "Asks", **models: RequestModel) -> "Plan":
         """Say what it would do, and what to ask for so that it does no more than that; nothing is changed."""
@@ -214,9 +220,10 @@ ACTIONS: dict[str, Action[Any]] = {}
 """All of them by name, once `receiver.desk.actions` is imported."""
 
 
-def action(
+def action(  # noqa: PLR0913  all by keyword
     *,
     scope: Scope | None,
+    plan_scope: Scope | None = None,
     asks: str = "",
     looks: Look | None = None,
     audits: str = "",
@@ -237,6 +244,7 @@ def action(
             asks,
             audits,
             is_atomic,
+            plan_scope,
             looks,
         )
         return found

@@ -9,7 +9,7 @@ from pydantic import Field, computed_field
 
 from hookonce.receiver.desk import content, entities
 from hookonce.receiver.desk.events import count_events, is_number, number_of
-from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.filters import EventFilter, hint
 from hookonce.receiver.desk.models import (
     IdInBody,
     IdInPath,
@@ -20,7 +20,14 @@ from hookonce.receiver.desk.models import (
     Text,
     shown,
 )
-from hookonce.receiver.desk.refusals import Ambiguous, Conflict, NotFound
+from hookonce.receiver.desk.refusals import (
+    NAMED_OR_CHOSEN,
+    Ambiguous,
+    Conflict,
+    Contradictory,
+    NotFound,
+    not_in_ledger,
+)
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.intake.rereading import Rereader
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -74,6 +81,7 @@ class ReplayRequest(EventIds):
     unless `again`; with `seen`, an event of which something else is done by now is left alone.
     """
 
+    events: Annotated[list[Reference], Field(max_length=REPLAY_BATCH)] = Field(default_factory=list)
     dry_run: bool = False
     again: bool = Field(default=False, description="run handlers that are done once more")
     seen: Annotated[list[SeenEvent], Field(max_length=REPLAY_BATCH)] = Field(
@@ -132,7 +140,7 @@ class BulkStepRequest(RequestModel):
 class BulkReplayRequest(RequestModel):
     """A bulk replay to begin."""
 
-    filter: BulkFilter
+    filter: BulkFilter = Field(default_factory=lambda: BulkFilter(status=None))
     rate: Rate = Field(None, description="events per second at most")
     limit: Identifier | None = Field(None, description="the oldest so many; else all")
     expected: Annotated[int, Field(ge=0)] | None = Field(
@@ -164,12 +172,9 @@ class BulkReplayPage(Page[BulkReplay]):
 def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
     """Say what a replay would make of each; an event of which something else is done by then is left alone.
 
-    Raises: `Conflict` where all are done and it was not said that they run again, `NotFound` where none is there.
+    Raises: `Conflict` where all are done and it was not said that they run again.
     """
     found = here.ask(replay, asked=asked.model_copy(update={"dry_run": True}))
-    if not found.outcomes:
-        unknown = ", ".join([*map(str, found.unknown), *found.unknown_names])
-        raise NotFound(f"none of these events is in the ledger: {unknown}; see `hookonce events list`")
     if all(outcome.fate is ReplayOutcome.DONE for outcome in found.outcomes):
         raise Conflict(_said_of_done(found.outcomes), code="already_done")
     known = {each.event for each in asked.seen}
@@ -185,9 +190,7 @@ def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
     wanted = wanted.model_copy(update={"until": wanted.until or datetime.now(UTC)})
     found = here.ask(count_events, asked=wanted)
     if not found.total:
-        raise NotFound(
-            "; ".join(filter(None, ("no event matches, so there is nothing to replay", found.hint)))
-        )
+        raise _nothing_to_replay(found.hint)
     return Plan(found, {"asked": asked.model_copy(update={"filter": wanted, "expected": found.total})})
 
 
@@ -208,6 +211,8 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
         "again": asked.again,
         "seen": {each.event: each.view for each in asked.seen},
     }
+    if not asked.events:
+        raise Contradictory(NAMED_OR_CHOSEN)
     named = named_events(desk, asked.events)
     if asked.dry_run:
         with _rereader(desk, store=False) as reread, desk.connection.transaction(force_rollback=True):
@@ -238,6 +243,8 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
             limit=asked.limit or 0,
             driver=desk.who if asked.driven else None,
         )
+        if not bulk.matched:
+            raise _nothing_to_replay(hint(desk, asked.filter, None))
         if asked.expected is not None and bulk.matched > asked.expected:
             raise Conflict(
                 f"{bulk.matched} events match by now, and {asked.expected} did when you looked; look again, "
@@ -295,6 +302,11 @@ class NamedEvents(NamedTuple):
     ids: list[int]
     unknown: list[str]
 
+    def require_any(self, *, known: int) -> None:
+        """Refuse names none of which is known. Raises: `NotFound`."""
+        if (self.ids or self.unknown) and not known:
+            raise NotFound(not_in_ledger([*self.unknown, *self.ids]))
+
 
 def named_events(desk: Desk, references: Sequence[str]) -> NamedEvents:
     """Look up what is named; a number is taken as it is. Raises: `Ambiguous`."""
@@ -324,6 +336,7 @@ def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
 
 def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
     outcomes = shown(Outcome, results)
+    named.require_any(known=len(outcomes))
     skipping = entities.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
     for each in outcomes:
         each.skipped_by = [name for name in skipping.get(each.id, ()) if name in each.handlers]
@@ -336,7 +349,11 @@ def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> R
 
 def _require_filter(wanted: EventFilter) -> None:
     if wanted.wanted == Filter():
-        raise Conflict("an empty filter would replay the whole ledger; give it a field")
+        raise Contradictory(NAMED_OR_CHOSEN)
+
+
+def _nothing_to_replay(doubt: str | None) -> NotFound:
+    return NotFound("; ".join(filter(None, ("no event matches, so there is nothing to replay", doubt))))
 
 
 def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:

@@ -18,9 +18,6 @@ from hookonce.receiver.ledger.runs import breakers, parking
 
 PATIENCE = timedelta(seconds=2)
 """How long a page or an API call makes due what was parked; what is left then, the sweep does."""
-RECENT_RUNS = 10_000
-"""Runs, open and ended, looked at for names of handlers; there is no index by handler, and an operator asks of living
-ones."""
 
 _PAUSE = "INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
 # Claims lock rows of `pauses` for a moment, one after another: who waits for a row would not be served in turn.
@@ -36,13 +33,6 @@ SELECT DISTINCT kind, name FROM hookonce.queue, LATERAL (
     SELECT kind, name FROM hookonce.pauses WHERE {MATCHES} OFFSET 0) AS p
 WHERE event = %s ORDER BY kind, name
 """  # noqa: S608  constants
-# Workers name handlers that have not run yet; a run without one is of an event that nobody takes.
-_HANDLERS = """
-SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %(most)s) AS ended WHERE handler <> ''
-UNION SELECT handler FROM (SELECT handler FROM hookonce.queue ORDER BY event DESC LIMIT %(most)s) AS open
-      WHERE handler IS NOT NULL
-UNION SELECT handler FROM hookonce.handlers ORDER BY handler
-"""
 
 
 class Pause(ResponseModel):
@@ -74,11 +64,6 @@ def sources(connection: psycopg.Connection) -> set[str]:
 def keeping(connection: psycopg.Connection, event: int) -> list[tuple[str, str]]:
     """Return what keeps the whole of an event waiting, or will as soon as a worker meets it: kinds and names."""
     return connection.execute(_KEEPING, [event]).fetchall()
-
-
-def handlers(connection: psycopg.Connection) -> list[str]:
-    """Return the names of the handlers of recent runs, and of those that workers have named lately."""
-    return [row[0] for row in connection.execute(_HANDLERS, {"most": RECENT_RUNS})]
 
 
 def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> bool:

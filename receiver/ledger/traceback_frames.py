@@ -75,6 +75,12 @@ class Traceback:
         """The traceback as Python prints it."""
         return "".join(map(_text, self.errors))
 
+    def whole(self, error: str) -> str:
+        """Return what the last error said, if that is `error`, of which the class may be known alone."""
+        said = self.errors[-1].said if self.errors else ""
+        name = said.partition(":")[0].rpartition(".")[2]
+        return said if name and error.startswith(name) else error
+
     @cached_property
     def as_json(self) -> bytes:
         """Return the form that the ledger keeps; `parse` reads it."""

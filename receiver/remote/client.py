@@ -46,7 +46,6 @@ class Client:
     def __init__(self, profile: Profile, *, is_plain_allowed: bool = False) -> None:
         """Ask as a profile says, in the clear only on this machine, unless that is allowed. Raises: `BadAddress`."""
         self.url = address(profile.url, is_plain_allowed=is_plain_allowed)
-        self._name = profile.name
         self._authorization = f"Bearer {profile.token}"
         self._session: requests.Session | None = None
         self._used = 0.0
@@ -191,14 +190,6 @@ class Client:
     def _refusal(self, answer: requests.Response, document: dict[str, Any], *, is_probe: bool) -> RemoteError:
         status, code = answer.status_code, plain(document.get("code", ""))
         said = plain(document.get("detail") or document.get("title") or "it does not say why")
-        if status == requests.codes.unauthorized:
-            whose = f" of the profile '{self._name}'" if self._name else ""
-            again = f", and run `hookonce login {self.url}`" if self._name else ""
-            return Refused(
-                f"{self.url} does not know the token{whose}: it was revoked or has expired; "
-                f"make one there with `hookonce tokens create`{again}",
-                code,
-            )
         if status in _AGAIN or status == requests.codes.accepted:
             return Unreachable(f"{self.url}: {said} ({status})", _wait(answer))
         is_page = status == requests.codes.not_found and not document.get("detail")

@@ -30,23 +30,26 @@ def test_request_is_done_once_and_its_answer_given_again(inbox):
 
 
 def test_key_is_the_same_quoted_and_bare(inbox):
-    replay(inbox, 1)
+    (event,) = inbox.deliver("evt_1")
+    replay(inbox, event)
 
-    assert "Idempotency-Replayed" in replay(inbox, 1, headers={"Idempotency-Key": '"one"'}).headers
+    assert "Idempotency-Replayed" in replay(inbox, event, headers={"Idempotency-Key": '"one"'}).headers
 
 
 def test_key_of_another_body_is_refused(inbox):
-    replay(inbox, 1)
+    event, other = inbox.deliver("evt_1", "evt_2")
+    replay(inbox, event)
 
-    answer = replay(inbox, 2)
+    answer = replay(inbox, other)
 
     assert (answer.status_code, answer.json["code"]) == (409, "key_reused")
 
 
 def test_key_belongs_to_its_token(inbox):
-    replay(inbox, 1)
+    event, other = inbox.deliver("evt_1", "evt_2")
+    replay(inbox, event)
 
-    answer = replay(inbox, 2, scope="replay")
+    answer = replay(inbox, other, scope="replay")
 
     assert answer.status_code == 200
 
@@ -70,13 +73,14 @@ def interrupt(*_):
 
 
 def test_request_under_way_is_answered_with_come_back(inbox):
-    claim(inbox, 1)
+    event, other = inbox.deliver("evt_1", "evt_2")
+    claim(inbox, event)
 
-    answer = replay(inbox, 1)
+    answer = replay(inbox, event)
 
     assert (answer.status_code, answer.json) == (202, {"status": "in_progress"})
     assert int(answer.headers["Retry-After"]) > 0
-    assert replay(inbox, 2).status_code == 409
+    assert replay(inbox, other).status_code == 409
 
 
 def test_request_of_a_dead_process_is_taken_over_after_a_minute(inbox):
@@ -154,23 +158,25 @@ def test_work_is_undone_when_its_result_can_not_be_stored(inbox, monkeypatch):
 
 
 def test_key_is_free_again_after_a_refusal(inbox):
+    (event,) = inbox.deliver("evt_1")
     refused = inbox.ask("POST", "/bulk-replays/7/stop", headers=KEY)
 
     assert refused.status_code == 404
-    assert replay(inbox, 1).status_code == 200
+    assert replay(inbox, event).status_code == 200
 
 
 def test_result_is_forgotten_after_a_day(inbox):
-    replay(inbox, 1)
+    first, second, third, fourth = inbox.deliver("evt_1", "evt_2", "evt_3", "evt_4")
+    replay(inbox, first)
     inbox.connection.execute(
         "UPDATE hookonce.idempotency SET lease_until = NULL, expires_at = now() - interval '1 hour'"
     )
 
-    assert replay(inbox, 2).status_code == 200
-    replay(inbox, 3, headers={"Idempotency-Key": "two"})
+    assert replay(inbox, second).status_code == 200
+    replay(inbox, third, headers={"Idempotency-Key": "two"})
     inbox.connection.execute(
         "UPDATE hookonce.idempotency SET lease_until = NULL, expires_at = now() - interval '1 hour'"
     )
-    replay(inbox, 4, headers={"Idempotency-Key": "three"})
+    replay(inbox, fourth, headers={"Idempotency-Key": "three"})
 
     assert inbox.rows("SELECT key FROM hookonce.idempotency") == [("three",)]

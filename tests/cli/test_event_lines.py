@@ -13,8 +13,10 @@ import pytest
 from hookonce.receiver.cli.event_listing import print_events
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.desk.events import Failure
 from hookonce.receiver.desk.listed_events import ListedEvent
 from hookonce.receiver.ledger.handlers import register_handlers
+from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from tests.support import desk
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -89,8 +91,8 @@ def test_cause_stands_in_its_line_before_the_sender_s_id_which_gives_way():
     heading, line = shown([event(status="dead")], notes)
     wide = shown([event(status="dead")], notes, width=120)[1]
 
-    assert heading.split() == ["ID", "STATUS", "RECEIVED", "SOURCE", "TYPE", "WHY"]
-    assert line.startswith(" 7  dead    3m ago    stripe  invoice.paid  shop.credit: KeyError: 'x' yyy")
+    assert heading.split() == ["ID", "RECEIVED", "SOURCE", "TYPE", "WHY"]
+    assert line.startswith(" 7  3m ago    stripe  invoice.paid  shop.credit: KeyError: 'x' yyy")
     assert (len(line), len(wide), wide.endswith(f"…  {STRIPE}")) == (80, 120, True)
 
 
@@ -148,9 +150,9 @@ def test_listing_on_a_terminal_is_colored_unless_nobody_wants_that(inbox, stored
 
     said = on_a_terminal(inbox, "events", "list", "--status", "dead", **environ)
 
-    assert ("\x1b[31m\x1b[1mdead" in said) is is_colored
+    assert ("\x1b[31m\x1b[1m 1\x1b" in said) is is_colored
     assert ("\x1b" in said) is is_colored
-    assert "shop.credit: " in said
+    assert "  shop.credit  " in said
 
 
 @pytest.mark.usefixtures("inbox")
@@ -167,7 +169,7 @@ def test_dead_events_are_grouped_by_cause(hookonce, stored, ledger):
     table = hookonce("events", "list", "--status", "dead").lines
     refused = hookonce("events", "list", "--group")
 
-    assert [(each["events"], each["error"]) for each in grouped] == [(2, "no customer *"), (1, "a timeout*")]
+    assert [(each["count"], each["error"]) for each in grouped] == [(2, "no customer *"), (1, "a timeout*")]
     assert listed[0]["dead"] == [{"handler": "shop.credit", "error": "a timeout"}]
     assert re.match(r"3 +dead +invoice.paid +shop.credit  a timeout ", table[1])
     assert (refused.code, refused.err.count("\n")) == (2, 1)
@@ -191,6 +193,37 @@ def test_event_is_shown_with_the_error_first_and_the_body_on_demand(hookonce, st
     assert order == sorted(order)
     assert lines[0] == f"event        {number}  dead"
     assert "body         8 bytes, 1 headers; --body shows them" in hookonce("events", "show", number).lines
+
+
+@pytest.mark.usefixtures("inbox")
+def test_error_is_whole_where_it_is_not_shown_on_a_terminal(hookonce, stored, ledger):
+    error = f"ValueError: {'no such customer ' * 12}cus_77 (shop/handlers.py:12)"
+    number = stored("evt_1", status="dead", runs=[("shop.credit", "dead", 2)])
+    ledger.execute(f"{FAILED} VALUES (%s, 'shop.credit', 1, 2, %s)", [number, error])
+
+    lines = hookonce("events", "show", number).lines
+
+    assert len([line for line in lines if line.endswith(error)]) == 2
+
+
+def test_error_that_is_sealed_is_shown_with_its_text_from_the_traceback():
+    said = "shop.errors.NoCustomer: no such customer\nask the shop"
+    shown = Failure(
+        handler="shop.credit",
+        cycle=1,
+        attempt=1,
+        failed_at=NOW,
+        error="NoCustomer (shop/handlers.py:12)",
+        issue=None,
+        started_at=None,
+        traceback="",
+        frames=Traceback((Raised(said),)),
+        unreadable=None,
+    )
+
+    assert shown.said == said
+    assert shown.model_copy(update={"frames": None}).said == "NoCustomer (shop/handlers.py:12)"
+    assert shown.model_copy(update={"error": "the worker was lost"}).said == "the worker was lost"
 
 
 @pytest.mark.usefixtures("inbox")
@@ -246,11 +279,11 @@ def test_handlers_are_listed_with_how_they_fare(hookonce, stored, ledger):
     (told,) = hookonce("handlers", "list", "--json").documents
     lines = hookonce("handlers", "list").lines
 
-    assert [told[key] for key in ("handler", "pattern", "dead", "done", "paused")] == [
+    assert [told[key] for key in ("handler", "pattern", "dead", "done", "is_paused")] == [
         "shop.credit", "invoice.*", 1, 0, True
     ]  # fmt: skip
     assert lines[1].split()[:5] == ["shop.credit", "(paused)", "stripe", "invoice.*", "10"]
-    assert (told["paused_by"], told["rate"], told["breaker"]) == ("person", None, None)
+    assert (told["paused_by"], told["limits"]["rate"], told["breaker"]) == ("person", None, None)
 
 
 @pytest.mark.usefixtures("inbox")
@@ -266,7 +299,7 @@ def test_handlers_are_listed_with_what_they_are_held_to_and_whose_their_pause_is
     (told,) = hookonce("handlers", "list", "--json").documents
     (_, line) = hookonce("handlers", "list").lines
 
-    assert told.items() >= json.loads(limits).items()
-    assert (told["paused"], told["paused_by"]) == (True, "breaker")
+    assert told["limits"].items() >= json.loads(limits).items()
+    assert (told["is_paused"], told["paused_by"]) == (True, "breaker")
     assert "shop.credit (stopped by its breaker)" in line
     assert '100/m, 3 at once, per account, breaker at 5, tx="none"' in line

@@ -5,6 +5,7 @@ import pytest
 
 from hookonce.receiver.ledger.queries import event_details, events
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
+from tests.support import terminal
 from tests.support.issues import ID, die_of
 
 pytestmark = pytest.mark.usefixtures("inbox")
@@ -227,11 +228,6 @@ FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": [
 SAID = "ValueError: no such customer " + "x" * 5000
 
 
-def folded(lines):
-    """Return lines as a terminal of 80 columns shows them."""
-    return [line[n : n + 80] for line in lines for n in range(0, max(len(line), 1), 80)]
-
-
 @pytest.mark.usefixtures("inbox")
 @pytest.mark.parametrize("attempts", [1, 7, 60])
 def test_first_twelve_lines_have_the_error_and_its_code_however_often_it_failed(hookonce, ledger, attempts):
@@ -246,10 +242,11 @@ def test_first_twelve_lines_have_the_error_and_its_code_however_often_it_failed(
             [number, attempt, SAID, kept, ID],
         )
 
-    lines, of_issue = hookonce("events", "show", str(number)).lines, hookonce("issues", "show", ID).lines
+    lines = hookonce("events", "show", str(number)).lines
 
-    for each in (lines, of_issue):
-        head = "\n".join(folded(each)[:12])
+    for command in (("events", "show", number), ("issues", "show", ID)):
+        rows, _ = terminal.screen(*command)
+        head = "\n".join(rows[:12])
         assert "ValueError: no such customer" in head
         assert "shop/handlers.py:12 in credit" in head
         assert "pay()" in head

@@ -17,6 +17,7 @@ from hookonce.receiver.desk.refusals import (
     Invalid,
     NotConfigured,
     NotFound,
+    Unauthorized,
     Unavailable,
 )
 from hookonce.receiver.dev.embedded import EmbeddedError
@@ -117,6 +118,7 @@ def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
         RemoteError,
         SchemaBehind,
         Tampered,
+        Unauthorized,
         Unavailable,
         psycopg.OperationalError,
         psycopg.errors.InsufficientPrivilege,

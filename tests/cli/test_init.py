@@ -74,7 +74,11 @@ def test_init_never_overwrites(tmp_path, run):
     assert all(now[name].startswith(text) for name, text in mine.items())
     assert now[".gitignore"] == mine[".gitignore"]
     assert '@on("shopify", ' in now["handlers.py"]
-    assert begun.stderr.count("is there and was left as it is") == 3
+    told = [
+        name for line in begun.stderr.splitlines() for name in mine if line.endswith((f"to {name}", name))
+    ]
+    assert sorted(told) == [".env", "handlers.py", "hookonce.toml"]
+    assert "left as it is" not in begun.stderr
     assert ".gitignore does not name .env" in begun.stderr
     assert tomllib.loads(now["hookonce.toml"])["sources"]["shopify"]["secrets"] == [
         "env:SHOPIFY_WEBHOOK_SECRET"
@@ -98,6 +102,7 @@ def test_init_appends_the_senders_that_are_missing_and_no_other(tmp_path, run):
         assert text.removeprefix(before[name]).casefold().count("stripe") == 0
         assert (tmp_path / name).read_text() == text
     assert "appending" not in once_more.stderr
+    assert once_more.stderr.count(" has all of it already, and is left as it is\n") == 3
     assert "source github  signing secrets: 1 set" in listed.stdout
     assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
 

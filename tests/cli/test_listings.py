@@ -39,7 +39,7 @@ def test_sources_lists_no_secret(hookonce):
 
     listed = hookonce("sources", "list", "--json")
 
-    assert [(row["name"], row["repeats"], row["paused"]) for row in listed.documents] == [
+    assert [(row["name"], row["repeats"], row["is_paused"]) for row in listed.documents] == [
         ("github", "hold", True),
         ("stripe", "run", False),
     ]
@@ -77,7 +77,7 @@ def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
     counted = hookonce("stats", "--json").documents[0]["secrets"]
 
     assert [(row["slot"], row["count"]) for row in rows["stripe"]] == [(1, 5), (2, 1)]
-    assert rows["github"] == [{"slot": 1, "count": 0, "last_used": None}]
+    assert [(row["slot"], row["count"], row["last_used"]) for row in rows["github"]] == [(1, 0, None)]
     assert [(row["source"], row["slot"], row["count"]) for row in counted] == [
         ("stripe", 1, 5),
         ("stripe", 2, 1),
@@ -90,7 +90,7 @@ def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
 def test_sources_lists_without_a_database(hookonce):
     listed = hookonce("sources", "list", "--json")
 
-    assert (listed.code, listed.documents[0]["paused"]) == (0, None)
+    assert (listed.code, listed.documents[0]["is_paused"]) == (0, None)
 
 
 @pytest.mark.usefixtures("inbox")

@@ -202,13 +202,13 @@ def test_replay_lists_the_bulk_replays(hookonce, stored):
     stored("evt_1", status="held")
     hookonce("replay", "--status", "held", "--source", "stripe", "--yes")
 
-    listed = hookonce("replay", "--list", "--json")
+    listed = hookonce("replays", "--json")
 
     [bulk] = listed.documents
     assert (bulk["matched"], bulk["replayed"]) == (1, 1)
     assert bulk["filter"].items() >= {"source": "stripe", "status": "held"}.items()
     assert "until" in bulk["filter"], "what comes later is not meant"
-    assert "source stripe, status held" in hookonce("replay", "--list").lines[1]
+    assert "source stripe, status held" in hookonce("replays").lines[1]
 
 
 @pytest.mark.parametrize("text", ["20", "0/s", "20/d", "-1/s", "x/s"])

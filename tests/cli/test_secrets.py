@@ -24,7 +24,7 @@ def kept(inbox, ledger, monkeypatch):
 def test_secrets_lists_what_was_handed_out_and_shows_it_when_asked(hookonce):
     hidden, shown = (hookonce("sources", "secrets", "list", "--json", *more) for more in ((), ("--show",)))
 
-    assert [(row["source"], row["in_use"], row["secret"]) for row in hidden.documents] == [
+    assert [(row["source"], row["is_in_use"], row["secret"]) for row in hidden.documents] == [
         ("asana", True, None),
         ("notion", False, None),
     ]
@@ -49,7 +49,9 @@ def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
 @pytest.mark.usefixtures("kept")
 def test_doctor_and_sources_say_that_a_secret_was_handed_out(hookonce):
     findings = {row["check"]: row for row in hookonce("doctor", "--json").documents}
-    listed = {row["name"]: row["handed_out"] for row in hookonce("sources", "list", "--json").documents}
+    listed = {
+        row["name"]: row["has_handed_out_secret"] for row in hookonce("sources", "list", "--json").documents
+    }
 
     assert "is trusted" in findings["source asana"]["text"]
     assert "is not among the configured ones" in findings["source notion"]["text"]

@@ -151,4 +151,4 @@ def test_lost_event_is_listed_and_says_what_to_do(inbox, browser):
 
     assert SHOWN_IDS.findall(listed) == [str(lost)]
     assert 'class="status is-lost"' in listed
-    assert "Only the event itself is left, without a run, which must not be: replay it." in page
+    assert f"only the event is left, without a run; `hookonce replay {lost}` gives it one" in page

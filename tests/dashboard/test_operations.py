@@ -76,7 +76,7 @@ def test_what_changes_something_is_planned_first(inbox, browser):
     [
         ("pause", {"kind": "source", "name": "strip"}, 404, "did you mean &#39;stripe&#39;?"),
         ("pause", {"kind": "world", "name": "x"}, 400, "kind: expected one of"),
-        ("replay", {"events": "nowhere"}, 404, "none of these events is in the ledger: nowhere"),
+        ("replay", {"events": "nowhere"}, 404, "not in the ledger: nowhere"),
         ("start_bulk_replay", {"filter.status": "dead", "rate": "fast"}, 400, "rate: "),
         ("list_events", {"status": "dead"}, 400, "changes nothing"),
         ("nothing", {}, 404, "There is no such operation"),

@@ -109,11 +109,33 @@ class Everywhere:
         return told.known.get("plan") or told.known
 
     def _page(self, action, arguments):
-        answer = self.browser.get(f"/admin/operations/{action}?{urlencode({**arguments, 'asked': 'yes'})}")
+        answer = self.page(action, arguments)
         if answer.status_code >= 400:
-            return html.unescape(re.search("<h1>.*</h1>\n  <p>(.*)</p>", answer.text)[1]).removesuffix(".")
+            return refusal_of(answer)
         facts = re.findall("<dt>([^<]+)</dt><dd>(.*?)</dd>", answer.text)
         return {name.replace(" ", "_"): html.unescape(value) for name, value in facts}
+
+    def page(self, action, arguments):
+        """Ask an operation by its page, or plan it there if it changes something."""
+        path, typed = f"/admin/operations/{action}", dict(fields_of(arguments))
+        if not ACTIONS[action].changes:
+            return self.browser.get(f"{path}?{urlencode({**typed, 'asked': 'yes'})}")
+        token = re.search('name="form_token" value="([^"]+)"', self.browser.get(path).text)[1]
+        return self.browser.post(path, data={**typed, "form_token": token})
+
+
+def fields_of(arguments, before=""):
+    """Yield the fields of a form, as a browser sends what is typed into them."""
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            yield from fields_of(value, f"{name}.")
+        elif value is not False:
+            yield before + name, "\n".join(value) if isinstance(value, list) else value
+
+
+def refusal_of(answer):
+    """Give the text of a page that refuses."""
+    return html.unescape(re.search("<h1>.*</h1>\n  <p>(.*)</p>", answer.text)[1]).removesuffix(".")
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,9 @@ def test_discard_at_any_face_leaves_nothing_dead_and_no_alert_at_any(desk, every
         plan = tools.call(here, "plan", asked).known["confirmation"]
         tools.call(here, "confirm", {"confirmation": plan})
     else:
-        everywhere.ask(way, "discard_events", {"status": "dead"}, ["events", "discard", "--status", "dead"])
+        everywhere.ask(
+            way, "discard_events", {"status": "dead"}, ["events", "discard", "--status", "dead", "--yes"]
+        )
 
     look_for_alerts(connection)
     seen = {each: everywhere.ask(each, "get_stats", {}, ["stats", "--json"]) for each in WAYS[:4]}

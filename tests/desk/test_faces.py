@@ -1,5 +1,6 @@
 """Mistakes and questions of `tests/questions`: the first answer of each face helps, and all faces give the same."""
 
+import html
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import RemoteError
 from hookonce.receiver.remote.profiles import Profile
-from tests.desk.conftest import agents_tools
-from tests.support import incident
+from tests.desk.conftest import WAYS, agents_tools, refusal_of
+from tests.support import incident, terminal
 
 QUESTIONS = Path(__file__).parents[1] / "questions"
 NEVER = ("Traceback", "secret_of_the_tests", "c2VjcmV0", "secret-of-the-tests", "token-of-the-tests", "\\n")
@@ -64,7 +65,7 @@ MISTAKES, ASKED = entries("mistakes"), entries("questions")
 
 
 class Faces:
-    """The four faces of one inbox, each under a token by its name."""
+    """The faces of one inbox, each under a token by its name."""
 
     def __init__(self, everywhere, tokens, names):
         self._inbox, self._tokens, self.names = everywhere, tokens, names
@@ -93,7 +94,14 @@ class Faces:
             return Answer(1, str(error))
         return Answer(0, as_text(told.known) + as_text(told.said))
 
+    def page(self, name, arguments):
+        answer = self._inbox.page(name, arguments)
+        shown = refusal_of(answer) if answer.status_code >= 400 else html.unescape(answer.text)
+        return Answer(answer.status_code, shown)
+
     def action(self, face, name, arguments, of="there"):
+        if face == "page":
+            return self.page(name, arguments)
         if face == "tool":
             way = "plan" if ACTIONS[name].changes else "ask"
             return self.tool(way, {"action": name, "arguments": arguments}, of)
@@ -167,7 +175,7 @@ def test_mistake_is_answered_at_once_and_by_all_the_same(faces, title):
 
 
 def faces_of(mistake):
-    return mistake.get("faces") or (["command", "at", "api", "tool"] if "action" in mistake else ["command"])
+    return mistake.get("faces") or ([*WAYS] if "action" in mistake else ["command"])
 
 
 def answer(faces, face, mistake):
@@ -238,9 +246,11 @@ def test_question_is_answered_on_the_first_screen_and_by_all_the_same(faces, tit
         "tool": faces.tool(tool, arguments),
     }
 
-    for face, each in shown.items():
-        screen = "\n".join(each.text.splitlines()[:SCREEN])
-        assert [fact for fact in asked["facts"] if fact not in screen] == [], (face, each.text)
+    rows, is_paged = terminal.screen(*split(asked["cli"]))
+    screens = {face: "\n".join(each.text.splitlines()[:SCREEN]) for face, each in shown.items()}
+    screens["terminal"] = " ".join(" ".join(rows).split())  # a cell may be folded
+    for face, screen in screens.items():
+        assert [fact for fact in asked["facts"] if fact not in screen] == [], (face, screen, rows, is_paged)
     assert shown["command"].text == shown["at"].text or is_told_of_now(shown)
     seen = [
         faces.command(asked["cli"], "read"),

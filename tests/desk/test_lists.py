@@ -243,7 +243,7 @@ def test_bulk_replay_that_would_take_more_than_was_shown_is_refused(here):
     assert (refused.kind, refused.json["code"]) == ("Conflict", "changed")
     assert (begun.json["matched"], here.rows("SELECT count(*) FROM hookonce.bulk_replays")) == (2, [(1,)])
     assert here.plan("start_bulk_replay", filter={"status": "held"}).kind == "NotFound"
-    assert here.plan("start_bulk_replay", filter={}).kind == "Conflict"
+    assert here.plan("start_bulk_replay", filter={}).kind == "Contradictory"
 
 
 def test_stats_say_what_is_due_and_how_often_each_secret_and_reason_counted(here):

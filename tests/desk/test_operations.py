@@ -240,7 +240,7 @@ def test_number_that_is_no_ledger_id_names_no_event(here):
 
     answer = here.ask("replay", events=[too_large], scope="replay")
 
-    assert (answer.kind, answer.json["unknown_names"]) == ("done", [too_large])
+    assert (answer.kind, too_large in answer.json["detail"]) == ("NotFound", True)
 
 
 def test_handed_out_secret_is_listed_unseen_and_forgotten(here):

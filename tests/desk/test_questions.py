@@ -36,7 +36,11 @@ def test_dead_events_are_grouped_by_cause_among_those_that_match(everywhere, dea
 
     [group] = everywhere.run(*grouping, "--type", "dies").documents
 
-    assert (group["handler"], group["error"], group["example"]) == ("shop.credit", "KeyError: *", dead)
+    assert (group["handler"], group["error"], group["newest_events"]) == (
+        "shop.credit",
+        "KeyError: *",
+        [dead],
+    )
     assert everywhere.run(*grouping, "--type", "other").documents == []
 
 

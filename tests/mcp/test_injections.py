@@ -13,6 +13,8 @@ from tests.mcp.test_questions import QUESTIONS
 NEEDS_MORE = {name for name, each in ACTIONS.items() if each.scope == Scope.ADMIN} | {
     "search_bodies",
     "discard_events",
+    "replay",
+    "start_bulk_replay",
 }
 """Another scope, or one of two arguments."""
 INJECTIONS = [

@@ -105,7 +105,7 @@ def test_http_server_asks_with_the_token_of_its_caller(served):
     assert names == {"read": "read", "replay": "replay"}
     refused = rpc(url, "tools/call", "made up", name="overview", arguments={}).json()["result"]
     assert refused["isError"]
-    assert "does not know the token" in refused["content"][0]["text"]
+    assert "holds no bearer token" in refused["content"][0]["text"]
 
 
 def test_page_of_another_site_is_refused(served):
@@ -129,7 +129,7 @@ def test_what_answers_must_be_the_api(ledger, monkeypatch):
     assert "no inbox answers at this path" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal(
         "get_stats"
     )
-    assert "does not know the token" in Agent(url, "hookonce_made_up").refusal("get_stats")
+    assert "the token is unknown" in Agent(url, "hookonce_made_up").refusal("get_stats")
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://h/?a=1"])

@@ -65,7 +65,10 @@ def test_netrc_and_proxies_of_the_environment_are_not_for_this_machine(tmp_path,
         (reply(404, b"nothing here", "text/plain"), "is no inbox (404, text/plain)"),
         (reply(302, Location="http://elsewhere.example/x"), "redirects to elsewhere.example"),
         (reply(301, Location="/in\x1b[2J"), "redirects to another path"),
-        (reply(401, b'{"code": "unauthorized", "detail": "the token is unknown"}'), "the profile 'prod'"),
+        (
+            reply(401, b'{"code": "unauthorized", "detail": "the token is unknown"}'),
+            "the token is unknown (401)",
+        ),
         (
             reply(
                 403,

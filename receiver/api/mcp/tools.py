@@ -92,15 +92,18 @@ class Tools:
             return action
         models = read(action, asked.arguments or {})
         token = here.ask(get_token)
-        if not {action.scope, Scope.ADMIN} & {*token.scopes}:
-            raise Forbidden.of(token.name, str(action.scope))
+        may_do = bool({action.scope, Scope.ADMIN} & {*token.scopes})
+        lacks = Forbidden.of(token.name, str(action.scope))
+        if not may_do and action.plan_scope not in token.scopes:
+            raise lacks
         plan = action.plan(here, **models)
         wanted = {
             role: model.model_dump(mode="json", exclude_none=True) for role, model in plan.models.items()
         }
         shown = Fenced.of(plan.shown)
         sealed = self._confirmations.sealed({"action": action.name, **wanted})
-        known = {"action": action.name, "plan": shown.known, "confirmation": sealed, "next": _NEXT}
+        known = {"action": action.name, "plan": shown.known}
+        known |= {"confirmation": sealed, "next": _NEXT} if may_do else {"next": str(lacks)}
         return Fenced(known, {f"plan.{place}": said for place, said in shown.said.items()})
 
     def _confirmed(self, desk_of: DeskOf, confirmation: str) -> Fenced:

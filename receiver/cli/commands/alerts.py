@@ -12,6 +12,7 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options.time_option import Span
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.access.history import list_alerts, send_test_alert
 from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.rows import Run
@@ -34,8 +35,8 @@ alerts.add_command(
             "id": "id",
             "kind": "kind",
             "subject": lambda alert: alert.subject or None,
-            "since": "since",
-            "ended": "ended_at",
+            "since": lambda alert: ago(alert.since),
+            "ended": lambda alert: alert.ended_at and ago(alert.ended_at),
             "what": "detail",
         },
         "no alert matches",

@@ -55,10 +55,8 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
     if not found.data and not as_json:
         say_empty(given, found.hint)
     for each in found.data:
-        newest = each.newest_events[0]
         if as_json:
-            said = {"handler": each.handler, "error": each.error, "events": each.count}
-            print_json({**said, "newest": each.newest_at, "example": newest, "issue": each.issue})
+            print_json(each.model_dump())
             continue
         number = f"{each.count:>6} {'event' if each.count == 1 else 'events'}"
         click.echo(
@@ -66,7 +64,7 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
             f"the last {ago(each.newest_at)}"
         )
         click.echo(f"        {click.style(clean(each.error), fg='red')}")
-        click.echo(f"        hookonce events show {newest}")
+        click.echo(f"        hookonce events show {each.newest_events[0]}")
         if each.issue:
             click.echo(f"        hookonce issues show {each.issue}")
     if not (found.is_complete or as_json):

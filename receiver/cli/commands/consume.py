@@ -4,7 +4,7 @@ import click
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.cli.output.tables import listed
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.intake.consumers import run
@@ -52,9 +52,5 @@ def list_(*, as_json: bool) -> None:
     """List consumers: from where they take, and what proves a message. `hookonce doctor` looks at the brokers."""
     found = consumed(configured()).items()
     rows = [(name, each.provider.name, each.shown_url, each.authenticity) for name, each in found]
-    columns = ("source", "provider", "from", "authenticity")
-    if as_json:
-        for row in rows:
-            print_json(dict(zip(columns, row, strict=True)))
-        return
-    show(columns, rows, empty="no source has from; `hookonce docs how-to/consumers` says how to add one")
+    empty = "no source has from; `hookonce docs how-to/consumers` says how to add one"
+    listed(("source", "provider", "from", "authenticity"), rows, empty, as_json=as_json)

@@ -12,8 +12,8 @@ from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.words import counted_events
-from hookonce.receiver.cli.plans import DRY_RUN, carried_out
-from hookonce.receiver.cli.replay.named import report_unknown
+from hookonce.receiver.cli.plans import DRY_RUN, YES, carried_out
+from hookonce.receiver.cli.replay.named import report_left
 from hookonce.receiver.desk.dead_letters import DiscardRequest, Discards, discard_events
 
 
@@ -28,11 +28,13 @@ from hookonce.receiver.desk.dead_letters import DiscardRequest, Discards, discar
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing
 @DRY_RUN
+@YES
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def discard(
     references: tuple[str, ...],
     *,
     dry_run: bool,
+    yes: bool,  # noqa: ARG001  a replay undoes it, so nothing is asked
     as_json: bool,
     **options: Any,  # noqa: ANN401  those of a filter
 ) -> None:
@@ -46,13 +48,8 @@ def discard(
     how: dict[str, Any] = {"dry_run": dry_run, "as_json": as_json, "left_alone": ["running", "ended"]}
     with desk() as here:
         done = carried_out(here, discard_events, _show, **how, asked=asked)
-    if done.running:
-        tell(f"left alone, since they are running: {counted_events(done.running)}")
-    if done.ended:
-        tell(f"left alone, since nothing of them is dead, held or waits: {counted_events(done.ended)}")
-    unknown = [*done.unknown_names, *map(str, done.unknown)]
-    report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
-    if done.running or unknown:
+    report_left(done)
+    if done.running or done.unknown or done.unknown_names:
         sys.exit(Exit.PARTIAL)
 
 

@@ -36,7 +36,7 @@ def doctor(*, as_json: bool) -> None:
     for finding in _findings():
         has_failed = has_failed or finding.level == "fail"
         if as_json:
-            print_json({"level": finding.level, "check": finding.check, "text": finding.text})
+            print_json(finding._asdict())
         else:
             level = paint(finding.level, f"{finding.level:<4}")
             put(f"{level}  {finding.check:<14} {clean(finding.text)}", " " * 21)

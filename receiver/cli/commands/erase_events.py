@@ -13,7 +13,7 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.words import counted, counted_events
 from hookonce.receiver.cli.plans import DRY_RUN, YES, carried_out, planned, summed
-from hookonce.receiver.cli.replay.named import report_unknown
+from hookonce.receiver.cli.replay.named import report_left
 from hookonce.receiver.desk.maintenance import Erased, ErasureRequest, erase_events
 
 
@@ -57,17 +57,20 @@ def erase(
         left = done = carried_out(here, erase_events, _show, ask=None if yes else _ask, **how, asked=asked)
         if is_looked_for := bool(given) and not done.dry_run:
             left = summed([each.shown for each in planned(here, erase_events, asked=asked)])
-    if done.open:
-        tell(f"left alone, since they are yet to be handled: {', '.join(map(str, done.open))}")
+    report_left(done)
     if left.closed:
         tell(
             f"{left.closed} texts can't be decrypted here, and were not looked into; run it where the keys are"
         )
     if is_looked_for:
         tell(f"a second look finds {_told(left)}")
-    unknown = [*done.unknown_names, *map(str, done.unknown)]
-    report_unknown(unknown, is_all=len(unknown) == len(references) > 0)
-    if done.open or unknown or left.closed or (is_looked_for and (left.erased or left.refused)):
+    if (
+        done.open
+        or done.unknown
+        or done.unknown_names
+        or left.closed
+        or (is_looked_for and (left.erased or left.refused))
+    ):
         sys.exit(Exit.PARTIAL)
 
 

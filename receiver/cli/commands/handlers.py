@@ -1,7 +1,5 @@
 """`hookonce handlers`: what workers say they can do, and how it fares."""
 
-from collections.abc import Iterator
-from operator import itemgetter
 from typing import Any, Final
 
 import click
@@ -10,44 +8,23 @@ from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.pauses import Handler, list_handlers
-from hookonce.receiver.desk.rows import HandlerLimits
 
 _PAUSED_BY: Final = {None: "", "person": " (paused)", "breaker": " (stopped by its breaker)"}
 
 
-def _documents(handler: Handler) -> Iterator[dict[str, Any]]:
-    """Yield one object for each pattern of a handler."""
-    limits = handler.limits or HandlerLimits()
-    for each in handler.takes:
-        yield {
-            "handler": handler.name,
-            "place": each.place,
-            "pattern": each.pattern,
-            "batch": each.batch,
-            "batch_size": handler.batches.size if handler.batches else None,
-            "attempts": each.attempts,
-            "timeout_seconds": each.timeout_seconds,
-            **limits.model_dump(),
-            "paused": handler.is_paused,
-            "paused_by": handler.paused_by,
-            "done": handler.done,
-            "open": handler.open,
-            "dead": handler.dead,
-            "p50_seconds": handler.p50_seconds,
-            "p99_seconds": handler.p99_seconds,
-            "latest_run": handler.latest_run,
-            "announced_at": each.announced_at,
-        }
+Row = tuple[Handler, Any]
+"""A handler, and one pattern that it takes."""
 
 
-def _batch(document: dict[str, Any]) -> object:
-    size, most = document["batch_size"], document["batch"]
-    return f"{size} of {most}" if size and most else most or ""
+def _batch(row: Row) -> object:
+    handler, taken = row
+    size = handler.batches.size if handler.batches else None
+    return f"{size} of {taken.batch}" if size and taken.batch else taken.batch or ""
 
 
-def _took(document: dict[str, Any]) -> str | None:
+def _took(row: Row) -> str | None:
     """Say within how many seconds half of the runs ended, and 99 of a hundred."""
-    half, most = document["p50_seconds"], document["p99_seconds"]
+    half, most = row[0].p50_seconds, row[0].p99_seconds
     return None if half is None or most is None else f"{half:.3g} s, p99 {most:.3g} s"
 
 
@@ -56,21 +33,21 @@ handlers = click.Group(
         listing(
             list_handlers,
             {
-                "handler": lambda one: one["handler"] + _PAUSED_BY[one["paused_by"]],
-                "takes": lambda one: f"{one['place']} {one['pattern']}",
+                "handler": lambda row: row[0].name + _PAUSED_BY[row[0].paused_by],
+                "takes": lambda row: f"{row[1].place} {row[1].pattern}",
                 "batch": _batch,
-                "limits": lambda one: ", ".join(HandlerLimits(**one).words()),
-                "attempts": itemgetter("attempts"),
-                "done": itemgetter("done"),
-                "open": itemgetter("open"),
-                "dead": itemgetter("dead"),
+                "limits": lambda row: ", ".join(row[1].limits.words()),
+                "attempts": lambda row: row[1].attempts,
+                "done": lambda row: row[0].done,
+                "open": lambda row: row[0].open,
+                "dead": lambda row: row[0].dead,
                 "took": _took,
-                "last run": lambda one: ago(one["latest_run"]),
-                "seen": lambda one: ago(one["announced_at"]),
+                "last run": lambda row: ago(row[0].latest_run),
+                "seen": lambda row: ago(row[1].announced_at),
             },
             "no worker has registered a handler; `hookonce init` writes one, and `hookonce dev` runs it",
-            rows_of=_documents,
-            document=dict,
+            rows_of=lambda handler: [(handler, each) for each in handler.takes],
+            document=lambda row: row[0].model_dump(exclude={"takes"}) | row[1].model_dump(),
             name="list",
             epilog=examples("hookonce handlers list", "hookonce handlers list --json"),
             about="""List handlers: what they take, their limits, how their runs ended.

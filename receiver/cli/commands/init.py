@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -33,12 +33,9 @@ def init(senders: tuple[str, ...]) -> None:
     does not know.
     """
     sources = [_source(name) for name in dict.fromkeys(senders or ("stripe",))]
-    if not write_new(_TOML, project.toml(sources)):
-        _append_tables(sources)
-    if not write_new(_HANDLERS, project.handlers(sources)):
-        _append_handlers(sources)
-    if not write_new(dotenv_file.FILE, project.dotenv(sources), mode=0o600):
-        _append_secrets(sources)
+    _begin(_TOML, project.toml(sources), _append_tables, sources)
+    _begin(_HANDLERS, project.handlers(sources), _append_handlers, sources)
+    _begin(dotenv_file.FILE, project.dotenv(sources), _append_secrets, sources, mode=0o600)
     ignored = Path(".gitignore")
     if not ignored.exists():
         write_new(ignored, project.IGNORED)
@@ -71,6 +68,20 @@ def _source(name: str) -> NewSource:
     if mistakes:
         raise ConfigError(mistakes)
     return source
+
+
+def _begin(
+    path: Path,
+    text: str,
+    append: Callable[[Iterable[NewSource]], None],
+    sources: Iterable[NewSource],
+    mode: int = 0o666,
+) -> None:
+    """Write a file, or append to one that is there what it lacks."""
+    if path.exists():
+        append(sources)
+    else:
+        write_new(path, text, mode)
 
 
 def _append_tables(sources: Iterable[NewSource]) -> None:
@@ -109,8 +120,10 @@ def _append_secrets(sources: Iterable[NewSource]) -> None:
 
 
 def _append(path: Path, text: str, added: str, names: Iterable[str]) -> None:
-    """Say that a file gets more, and append it."""
-    if added:
+    """Say that a file gets more, and append it; or that it lacks nothing."""
+    if not added:
+        tell(f"{path} has all of it already, and is left as it is")
+    else:
         tell(f"appending {', '.join(names)} to {path}")
         with path.open("a", encoding="utf-8") as file:
             file.write(added if not text or text.endswith("\n") else f"\n{added}")

@@ -1,7 +1,5 @@
 """`hookonce issues`: what fails, by handler and place, and what has become of it."""
 
-import shutil
-
 import click
 
 from hookonce.receiver.cli.action_command import listing, shown
@@ -22,10 +20,9 @@ def _show(found: FullIssue) -> None:
         else found.state
     )
     click.echo(f"{click.style(found.id, bold=True)}  {state}  {clean(found.handler)}")
-    width = shutil.get_terminal_size().columns
-    click.echo(cut(clean(found.title), width, fg="red"))
+    click.echo(cut(clean(found.title), fg="red"))
     if found.latest:
-        click.echo(cut(clean(found.latest.error.strip().partition("\n")[0]), width, fg="red", bold=True))
+        click.echo(cut(clean(found.latest.said.strip().partition("\n")[0]), fg="red", bold=True))
         for line in tracebacks.place(found.latest.frames):
             click.echo(line)
     click.echo(f"first seen  {ago(found.first_seen)}, {clean(found.first_release or 'an unknown release')}")

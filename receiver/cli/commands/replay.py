@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.commands.bulk_replays import replays
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
@@ -63,7 +62,6 @@ _KINDS = 8
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Continue a bulk replay that was stopped."
 )
-@click.option("--list", "listing", is_flag=True, help="List the bulk replays, newest first.")
 @click.option(
     "--wait/--no-wait", default=None, help="Wait until all have ended, or for none; default: on a terminal."
 )
@@ -73,7 +71,6 @@ def replay(  # options
     references: tuple[str, ...],
     *,
     as_json: bool,
-    listing: bool,
     number: int | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -86,10 +83,7 @@ def replay(  # options
     event.
     """
     given = given_of(options)
-    _require_sense(references, given, number, options, listing=listing)
-    if listing:
-        click.get_current_context().invoke(replays, limit=50, as_json=as_json)
-        return
+    _require_sense(references, given, number, options)
     with desk() as here:
         if references:
             named.replay(here, references, options, as_json=as_json)
@@ -102,31 +96,25 @@ def _require_sense(
     given: Mapping[str, Any],
     number: int | None,
     options: Mapping[str, Any],
-    *,
-    listing: bool,
 ) -> None:
     """Refuse options that contradict each other, or would do nothing."""
-    ways = [bool(references), bool(given), number is not None, listing]
-    if sum(ways) != 1 or (options["limit"] and not ways[1]):
-        raise click.UsageError(NAMED_OR_CHOSEN)
-    if references and options["rate"]:
-        raise click.UsageError("--rate is for events chosen by options, not by ID; leave it out")
-    if options["wait"] and options["dry_run"]:
-        raise click.UsageError("--dry-run replays nothing that --wait could wait for; leave one out")
-    if options["forget"] and not references:
-        raise click.UsageError(
-            "--forget-step is for events that are named by ID: it does again what was done"
-        )
-    if options["seen"] and not options["again"]:
-        raise click.UsageError("--seen says which runs may run --again; add that")
-    if options["again"] and not references:
-        raise click.UsageError(
-            "--again is for events that are named by ID; choose what is done with --status done"
-        )
-    if number is not None and options["dry_run"]:
-        raise click.UsageError(
-            "--continue replays; leave out --dry-run, `hookonce replay --list` shows what is left"
-        )
+    ways = [bool(references), bool(given), number is not None]
+    wrong = {
+        NAMED_OR_CHOSEN: sum(ways) != 1 or (options["limit"] and not given),
+        "--rate is for events chosen by options, not by ID; leave it out": references and options["rate"],
+        "--dry-run replays nothing that --wait could wait for; leave one out": options["wait"]
+        and options["dry_run"],
+        "--forget-step is for events that are named by ID: it does again what was done": options["forget"]
+        and not references,
+        "--seen says which runs may run --again; add that": options["seen"] and not options["again"],
+        "--again is for events that are named by ID; choose what is done with --status done": options["again"]
+        and not references,
+        "--continue replays; leave out --dry-run, `hookonce replays` shows what is left": number is not None
+        and options["dry_run"],
+    }
+    for text, is_wrong in wrong.items():
+        if is_wrong:
+            raise click.UsageError(text)
 
 
 def _begun(

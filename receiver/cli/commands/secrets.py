@@ -29,8 +29,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
         opened = opened_secrets(here) if is_shown and isinstance(here, Desk) else {}
     if as_json:
         for one in found:
-            document = {"source": one.source, "handed_at": one.handed_at, "in_use": one.is_in_use}
-            print_json({**document, "secret": opened.get(one.source)})
+            print_json(one.model_dump() | {"secret": opened.get(one.source)})
         return
     hidden = "(sealed with a key that is not here)" if is_shown else "(--show)"
     show(

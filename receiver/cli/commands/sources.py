@@ -11,7 +11,7 @@ from hookonce.receiver.cli.commands.secrets import secrets
 from hookonce.receiver.cli.connections import UNREACHABLE, at, configured
 from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
+from hookonce.receiver.cli.output.tables import cell, clean, listed, print_json, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
 from hookonce.receiver.desk.sources import list_providers as list_providers_
@@ -19,6 +19,14 @@ from hookonce.receiver.desk.sources import list_sources as list_sources_
 from hookonce.receiver.samples.evidence import evidence
 from hookonce.receiver.source import Source
 
+_COLUMNS = {
+    **{name: name for name in ("name", "provider", "url", "secrets")},
+    "handed out": "has_handed_out_secret",
+    "repeats": "repeats",
+    "paused": "is_paused",
+    "last delivery": "last_delivery_at",
+    "missing": "missing",
+}
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
 
@@ -42,18 +50,17 @@ def list_sources(*, as_json: bool) -> None:
         for document in documents:
             print_json(document)
         return
-    notes = [(document["name"], note) for document in documents for note in document.pop("secret_notes")]
+    notes = [(document["name"], note) for document in documents for note in document["secret_notes"]]
     for document in documents:
-        for each in document.pop("subscriptions"):
+        for each in document["subscriptions"]:
             until = cell(each["expires_at"]) if each["expires_at"] else "not made yet"
             notes.append((document["name"], f"subscription {each['resource']}: until {until}"))
-    rows = [
-        {**d, "secrets": _describe_slots(d["secrets"]), "last_delivery_at": ago(d["last_delivery_at"])}
-        for d in documents
-    ]
+    for document in documents:
+        document["secrets"] = _describe_slots(document["secrets"])
+        document["last_delivery_at"] = ago(document["last_delivery_at"])
     show(
-        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused", "last delivery", "missing"),
-        [list(row.values()) for row in rows],
+        list(_COLUMNS),
+        [[document[name] for name in _COLUMNS.values()] for document in documents],
         empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
     for name, note in notes:
@@ -73,14 +80,8 @@ def providers() -> None:
 @_JSON
 def list_providers(*, as_json: bool) -> None:
     """List providers with a line on each. Those of [receiver] providers and installed ones are among them."""
-    listed = _providers()
-    if as_json:
-        for one in listed:
-            label = evidence().get(one.name, "")
-            print_json({"name": one.name, "summary": one.summary, "origin": one.origin, "evidence": label})
-        return
-    rows = [(one.name, evidence().get(one.name, ""), one.summary) for one in listed]
-    show(("name", "evidence", "summary"), rows)
+    rows = [(one.name, evidence().get(one.name, ""), one.summary) for one in _providers()]
+    listed(("name", "evidence", "summary"), rows, as_json=as_json)
 
 
 def _providers() -> Sequence[ProviderModel]:
@@ -104,9 +105,9 @@ def _documents() -> list[dict[str, Any]]:
     """Return the sources; while the database is away, what the configuration says of them."""
     try:
         with desk() as here:
-            found = [_document(each) for each in here.ask(list_sources_).data]
+            found = [each.model_dump() for each in here.ask(list_sources_).data]
     except UNREACHABLE:
-        found = [_undocumented(each) for _, each in sorted(local_sources.sources(configured()).items())]
+        found = [_as_configured(each) for _, each in sorted(local_sources.sources(configured()).items())]
     base = _profile_url() if at() else local_sources.base_url(configured())
     return [each | {"url": base * each["url"].startswith("/") + each["url"]} for each in found]
 
@@ -117,34 +118,16 @@ def _profile_url() -> str:
     return profiles.find(at() or "").url.rstrip("/")
 
 
-def _document(source: SourceModel) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "provider": source.provider,
-        "url": source.url,
-        "secrets": [slot.model_dump(exclude={"source", "is_configured"}) for slot in source.secrets],
-        "secret_notes": source.secret_notes,
-        "handed_out": source.has_handed_out_secret,
-        "repeats": source.repeats,
-        "paused": source.is_paused,
-        "last_delivery_at": source.last_delivery_at,
-        "missing": source.missing,
-        "subscriptions": [each.model_dump() for each in source.subscriptions],
-    }
-
-
-def _undocumented(source: Source) -> dict[str, Any]:
+def _as_configured(source: Source) -> dict[str, Any]:
+    """Return what the configuration says of a source: what the ledger knows besides is open."""
     slots = range(1, len(source.secrets) + 1)
-    return {
+    return dict.fromkeys(SourceModel.model_fields) | {
         "name": source.name,
         "provider": source.provider.name,
         "url": source.shown_url,
         "secrets": [{"slot": slot, "count": None, "last_used": None} for slot in slots],
         "secret_notes": source.secret_notes,
-        "handed_out": None,
         "repeats": source.repeats,
-        "paused": None,
-        "last_delivery_at": None,
-        "missing": None,
+        "conflicts": source.conflicts,
         "subscriptions": [],
     }

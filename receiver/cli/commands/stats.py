@@ -6,13 +6,17 @@ import click
 
 from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.desk import desk
-from hookonce.receiver.cli.output.printing import put
+from hookonce.receiver.cli.output.printing import paged, put
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.desk.stats import get_stats, recount_events
 
 _INDENT = " " * 21
+_TABLES = {
+    "rejected": ("source", "rejected", "deliveries"),
+    "secrets": ("source", "secret", "deliveries", "last used"),
+}
 
 
 @click.command()
@@ -28,6 +32,11 @@ def stats(*, as_json: bool, recount: bool) -> None:
     if as_json:
         print_json(numbers)
         return
+    with paged():
+        _show(numbers)
+
+
+def _show(numbers: dict[str, Any]) -> None:
     put(_account(numbers["account"]), _INDENT)
     for name in ("dead", "held", "conflicts", "keys_reused", "oldest_due_seconds", "notifications_pending"):
         value = numbers[name]
@@ -50,15 +59,10 @@ def stats(*, as_json: bool, recount: bool) -> None:
         ],
         empty="no event yet; `hookonce trigger SOURCE` sends one",
     )
-    if numbers["rejected"]:
-        click.echo()
-        show(("source", "rejected", "deliveries"), [tuple(row.values()) for row in numbers["rejected"]])
-    if numbers["secrets"]:
-        click.echo()
-        show(
-            ("source", "secret", "deliveries", "last used"),
-            [tuple(row.values()) for row in numbers["secrets"]],
-        )
+    for name, columns in _TABLES.items():
+        if numbers[name]:
+            click.echo()
+            show(columns, [tuple(row.values()) for row in numbers[name]])
 
 
 def _account(account: dict[str, int]) -> str:

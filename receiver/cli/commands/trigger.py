@@ -25,7 +25,7 @@ from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import tell
-from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.cli.output.tables import clean, listed, print_json
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.sources import SourcePath, TestEventRequest, send_test_event
@@ -220,13 +220,8 @@ def _list(settings: Settings, source: str | None, *, as_json: bool) -> None:
     else:
         names = [local_sources.source(settings, source).provider.name]
     rows = [(name, kind) for name in names for kind in files.types(name)]
-    if as_json:
-        for name, kind in rows:
-            print_json({"provider": name, "type": kind})
-    elif rows:
-        show(("provider", "type"), rows)
-    else:
-        tell(f"no sample of {', '.join(names)}; any type can be sent")
+    empty = f"no sample of {', '.join(names)}; any type can be sent"
+    listed(("provider", "type"), rows, empty, as_json=as_json)
 
 
 def _source(settings: Settings, name: str) -> Source:

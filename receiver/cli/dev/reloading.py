@@ -37,7 +37,7 @@ def follow(running: Stack, ended: threading.Event, since: float) -> None:
             say(f"{'':<12}  {'changed':<9}  {what}")
             echo(f"hookonce: {error.text}\n  what runs goes on as it was", err=True)
             continue
-        say(f"{'':<12}  {'changed':<9}  {what}; receiver and worker start again")
+        say(f"{'':<12}  {'changed':<9}  {what}; receiver and worker start again, deliveries wait for them")
         running.restart(RECEIVER, WORKER)
         for name, source in running.settings.sources.items():
             if name not in before:

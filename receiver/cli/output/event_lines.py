@@ -1,5 +1,7 @@
 """Events as a terminal shows them: a line each, made for 80 columns; its type and cause before the sender's id."""
 
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -31,8 +33,7 @@ def lines(
         "WHY": [clean("; ".join(notes.get(event.id, ()))) for event in events],
         "EVENT ID": [clean(event.event_id) + _times(event.deliveries) for event in events],
     }
-    if not any(columns["WHY"]):
-        del columns["WHY"]
+    del columns["STATUS" if any(columns["WHY"]) else "WHY"]  # those that say why are listed by their status
     widths = _fitting(columns, width)
     if widths is None:
         del columns["EVENT ID"]
@@ -40,7 +41,8 @@ def lines(
     yield click.style(_GAP.join(name.ljust(wide) for name, wide in widths.items()).rstrip(), dim=True)
     for number, event in enumerate(events):
         cells = [_cell(name, columns[name][number], wide) for name, wide in widths.items()]
-        cells[1] = paint(event.status, cells[1])
+        coloured = int("STATUS" in widths)
+        cells[coloured] = paint(event.status, cells[coloured])
         yield _GAP.join(cells).rstrip()
 
 
@@ -73,6 +75,7 @@ def _shortened(text: str, wide: int) -> str:
     return text if len(text) <= wide else text[: wide - 1] + "…"
 
 
-def cut(text: str, width: int, **style: object) -> str:
-    """Return one line of at most that width, in a style."""
-    return click.style(_shortened(text, width), **style)  # type: ignore[arg-type]
+def cut(text: str, **style: object) -> str:
+    """Return one line in a style, on a terminal no wider than that: nothing else has a width."""
+    fits = _shortened(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
+    return click.style(fits, **style)  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """One event on a terminal: what it is, why it failed with the code there, and then all else that is known."""
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -48,6 +47,8 @@ def _head(event: FullEvent) -> Iterator[str]:
     )
     yield _fact("type", clean(event.type))
     yield _fact("event id", clean(event.event_id))
+    if event.why_not_run:
+        yield _fact("not run", clean(event.why_not_run))
 
 
 def _causes(found: FullEvent) -> Iterator[str]:
@@ -58,8 +59,7 @@ def _causes(found: FullEvent) -> Iterator[str]:
             newest.pop(run.handler, None)
     for handler, failure in list(newest.items())[:_MAX_CAUSES]:
         if handler:
-            said = f"{clean(handler)}: {_first_line(failure.error)}"
-            yield "\n" + cut(said, shutil.get_terminal_size().columns, fg="red", bold=True)
+            yield "\n" + cut(f"{clean(handler)}: {_first_line(failure.said)}", fg="red", bold=True)
         else:
             yield "\n" + fitted(click.style(clean(failure.error), fg="red"))
         yield from tracebacks.place(failure.frames)
@@ -142,11 +142,10 @@ def _failures(found: FullEvent, now: datetime) -> Iterator[str]:
         return
     yield "\n" + _heading("failed attempts")
     if earlier := failures[:-_UNFOLDED]:
-        errors = len({_first_line(each.error) for each in earlier})
+        errors = len({_first_line(each.said) for each in earlier})
         yield f"  {counted(len(earlier), 'earlier attempt')}, {counted(errors, 'error')}; --json lists them"
     for failure in failures[-_UNFOLDED:]:
-        said = f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.error)}"
-        yield cut(said, shutil.get_terminal_size().columns)
+        yield cut(f"  {_which(failure)}, {ago(failure.failed_at, now)}: {_first_line(failure.said)}")
     done = {run.handler for run in found.runs if run.status == RunStatus.DONE}
     shown: dict[tuple[str, ...], Failure] = {}
     for failure in (each for each in failures if each.handler not in done):

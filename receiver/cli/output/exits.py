@@ -47,6 +47,7 @@ BY_CLASS_NAME = {
     "Forbidden": Exit.FAILURE,
     "Invalid": Exit.USAGE,
     "NotConfigured": Exit.BAD_CONFIGURATION,
+    "Unauthorized": Exit.FAILURE,
     "Unavailable": Exit.BAD_CONFIGURATION,
 }
 """By class name, because importing the classes would import what `--help` does not need."""

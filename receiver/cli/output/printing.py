@@ -5,6 +5,9 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 
 import click
 
@@ -39,9 +42,32 @@ def put(text: str, indent: str = "  ") -> None:
     echo(fitted(text, indent))
 
 
+class _Terminal(StringIO):
+    """A text of a command for a terminal, until it is shown as one page."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Show what is printed on stdout within as one `page`."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    printed = _Terminal()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        if text := printed.getvalue():
+            page(text.removesuffix("\n"))
+
+
 def page(text: str) -> None:
     """Print a text on stdout; a terminal shows one that is longer than its height in a pager."""
-    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines - 1:
+    is_whole = not isinstance(sys.stdout, _Terminal)
+    if is_whole and sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines - 1:
         click.echo_via_pager(text, color=False if os.environ.get("NO_COLOR") else None)
     else:
         echo(text)

@@ -36,6 +36,17 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | 
         click.echo("  ".join(padded).rstrip())
 
 
+def listed(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | None = None, *, as_json: bool
+) -> None:
+    """Print a table, or with `as_json` each row as one object on one line."""
+    if not as_json:
+        show(columns, rows, empty)
+        return
+    for row in rows:
+        print_json(dict(zip(columns, row, strict=True)))
+
+
 def print_json(document: Mapping[str, Any], file: IO[str] | None = None) -> None:
     """Print one object on one line of stdout, or of `file`; ASCII, so that no terminal or pipe can choke on it."""
     click.echo(json.dumps(document, default=_plain), file=file)

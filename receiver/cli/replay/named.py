@@ -14,9 +14,11 @@ from hookonce.receiver.cli.output.words import counted_events
 from hookonce.receiver.cli.plans import carried_out
 from hookonce.receiver.cli.replay.outcomes import ReplayReport
 from hookonce.receiver.cli.replay.waiting import wait_for
+from hookonce.receiver.desk.dead_letters import Discards
 from hookonce.receiver.desk.events import EventPath, get_event
+from hookonce.receiver.desk.maintenance import Erased
 from hookonce.receiver.desk.models import PAGE_SIZE
-from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.refusals import Conflict, NotFound, not_in_ledger
 from hookonce.receiver.desk.registry import Asks
 from hookonce.receiver.desk.replays import Outcome, Replayed, ReplayRequest, SeenEvent
 from hookonce.receiver.desk.replays import replay as replay_action
@@ -30,14 +32,21 @@ def replay(here: Asks, references: Sequence[str], options: Mapping[str, Any], *,
         raise click.UsageError("--seen is for one event; name it alone")
     report = ReplayReport(as_json=as_json)
     done: list[Outcome] = []
-    unknown: list[str] = []
+    unknown: list[object] = []
     for first in range(0, len(references), PAGE_SIZE):
-        found = _replayed(here, references[first : first + PAGE_SIZE], options)
+        batch = references[first : first + PAGE_SIZE]
+        try:
+            found = _replayed(here, batch, options)
+        except NotFound as error:
+            if len(references) == len(batch) or error.code != NotFound.usual_code:
+                raise
+            unknown += batch
+            continue
         report.take(found.outcomes)
         done += found.outcomes
-        unknown += [*found.unknown_names, *map(str, found.unknown)]
+        unknown += [*found.unknown_names, *found.unknown]
     report.finish()
-    report_unknown(unknown, is_all=not done)
+    report_unknown(unknown)
     has_ended_well = not options["wait"] or _await(here, done)
     if unknown or not has_ended_well or not (report.is_whole or options["dry_run"]):
         sys.exit(Exit.PARTIAL if unknown or not has_ended_well else report.exit)
@@ -60,9 +69,6 @@ def _replayed(here: Asks, references: Sequence[str], options: Mapping[str, Any])
 
     try:
         return carried_out(here, replay_action, show, dry_run=options["dry_run"], asked=asked)
-    except NotFound as error:
-        if error.code != NotFound.usual_code:
-            raise
     except Conflict as error:
         if error.code != "already_done":
             raise
@@ -88,11 +94,14 @@ def _await(here: Asks, done: Sequence[Outcome]) -> bool:
     return EventStatus.DEAD not in ended.values()
 
 
-def report_unknown(unknown: Sequence[str], *, is_all: bool) -> None:
-    """Report which names no event has. Raises: `NotFound` if that is all there was to replay."""
+def report_left(done: Discards | Erased) -> None:
+    """Report which events were left alone, and which names no event has."""
+    for line in done.left_alone:
+        tell(line)
+    report_unknown([*done.unknown_names, *done.unknown])
+
+
+def report_unknown(unknown: Sequence[object]) -> None:
+    """Report which names no event has."""
     if unknown:
-        names = ", ".join(map(clean, unknown))
-        text = f"not in the ledger: {names}; expected ids, or how they begin, see `hookonce events list`"
-        if is_all:
-            raise NotFound(text)
-        tell(f"hookonce: {text}")
+        tell(f"hookonce: {clean(not_in_ledger(unknown))}")

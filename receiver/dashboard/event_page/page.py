@@ -17,7 +17,14 @@ from hookonce.receiver.dashboard.event_page.waterfall import waterfall
 from hookonce.receiver.desk import content, replays
 from hookonce.receiver.desk.content import ShownEvent
 from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
-from hookonce.receiver.desk.events import EventPath, OtherBodyPath, get_event_body, get_other_body, is_number
+from hookonce.receiver.desk.events import (
+    EventPath,
+    OtherBodyPath,
+    get_event_body,
+    get_other_body,
+    is_number,
+    why_not_run,
+)
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.registry import Desk
@@ -49,8 +56,9 @@ def event(number: int) -> str:
     with context().desk() as here:
         found = _asked(here, number, is_part=is_part)
         around = {} if is_part else neighbours(here, form.wanted, number, NEIGHBOUR_LOOK)
-    if found is None:
-        abort(404, _GONE.format(number))
+        if found is None:
+            abort(404, _GONE.format(number))
+        reason = why_not_run(here, found)
     now = datetime.now(UTC)
     shown = panels(found)
     page = {
@@ -59,6 +67,7 @@ def event(number: int) -> str:
         "anchor": anchor,
         "WHOLE_TRACEBACKS": WHOLE_TRACEBACKS,
         "found": found,
+        "why_not_run": reason,
         "event": found.event,
         "panels": shown,
         "steps": found.steps,
@@ -101,8 +110,6 @@ def replay(number: int) -> Response:
         (outcome,) = ask(replays.replay, asked=asked.model_copy(update={"dry_run": True})).outcomes
         asking = {"outcome": outcome, "forget": asked.forget_steps, "view": view, "now": datetime.now(UTC)}
         return make_response(render_template("admin/again.html", **asking))
-    if not outcomes:
-        abort(404, _GONE.format(number))
     back = urlencode(view | {"said": outcomes[0].fate})
     return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 

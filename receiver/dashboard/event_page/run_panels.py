@@ -67,9 +67,8 @@ class Failure:
     @property
     def said(self) -> str:
         """The text of the error, from the traceback where errors are sealed."""
-        error, said = str(self.row["error"]), self.errors[0].said if self.errors else ""
-        name = _NAME.match(said)
-        return said if name and error.startswith(name[1].rpartition(".")[2]) else error
+        error, frames = str(self.row["error"]), self.row["frames"]
+        return frames.whole(error) if frames else error
 
     @property
     def was_killed(self) -> bool:

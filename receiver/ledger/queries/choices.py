@@ -9,6 +9,9 @@ from hookonce.receiver.ledger.queries import event_filter
 EVENTS_LOOKED_AT = 5000
 MAX_CHOICES = 100
 """Names of each kind, the most frequent ones."""
+RECENT_RUNS = 10_000
+"""Runs, open and ended, looked at for names of handlers; there is no index by handler, and an operator asks of living
+ones."""
 
 _CHOICES = """
 WITH newest AS MATERIALIZED (
@@ -31,6 +34,13 @@ WITH newest AS MATERIALIZED (
 )
 SELECT kind, name FROM ranked WHERE place <= %(most)s ORDER BY kind, name
 """
+# Workers name handlers that have not run yet; a run without one is of an event that nobody takes.
+_HANDLERS = """
+SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %(most)s) AS ended WHERE handler <> ''
+UNION SELECT handler FROM (SELECT handler FROM hookonce.queue ORDER BY event DESC LIMIT %(most)s) AS open
+      WHERE handler IS NOT NULL
+UNION SELECT handler FROM hookonce.handlers ORDER BY handler
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +59,8 @@ def choices(connection: psycopg.Connection) -> Choices:
     for kind, name in connection.execute(_CHOICES, {"events": EVENTS_LOOKED_AT, "most": MAX_CHOICES}):
         found[kind].append(name)
     return Choices(event_filter.sources(connection), found["type"], found["account"], found["handler"])
+
+
+def handlers(connection: psycopg.Connection) -> list[str]:
+    """Return the names of the handlers of recent runs, and of those that workers have named lately."""
+    return [row[0] for row in connection.execute(_HANDLERS, {"most": RECENT_RUNS})]
