@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import islice
-from types import FunctionType, ModuleType
+from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,10 @@ _BRACKETS: Mapping[type, tuple[str, str]] = {
     dict: ("{", "}"),
 }
 _LEFT_OUT = (FunctionType, ModuleType, type)
+_name_of, _module_of, _mro_of, _members_of = (
+    type.__dict__[name].__get__ for name in ("__name__", "__module__", "__mro__", "__dict__")
+)
+"""What a class is, without its metaclass, which may be the user's."""
 
 
 def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
@@ -62,28 +66,31 @@ def _masked(name: object, value: object, depth: int) -> str:
 
 def _spelled(value: Any, depth: int) -> str:  # noqa: ANN401  whatever a variable holds
     kind = type(value)
-    if kind in {str, bytes}:
+    is_plain = type(kind) is type  # else a metaclass might be asked whether it is one of those
+    if is_plain and kind in {str, bytes}:
         return repr(value[: 4 * MAX_VALUE])  # a secret at the cut is whole, and then masked
-    if kind in _SPELLED or (kind is int and value.bit_length() <= _LONGEST_INTEGER):
+    if is_plain and (kind in _SPELLED or (kind is int and value.bit_length() <= _LONGEST_INTEGER)):
         return repr(value)
-    if kind in _BRACKETS:
+    if is_plain and kind in _BRACKETS:
         opening, closing = _BRACKETS[kind]
         return opening + _items(value, depth) + closing if depth else f"{kind.__name__} of {len(value)}"
     fields = _fields(value) if depth and _is_of_user(kind) else {}
-    return f"{kind.__name__}({_items(fields, depth, '=')})"
+    return f"{_name_of(kind)}({_items(fields, depth, '=')})"
 
 
 def _is_of_user(kind: type) -> bool:
-    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    module = _module_of(kind)
+    path = getattr(sys.modules.get(module), "__file__", None) if type(module) is str else None
     return path is not None and is_users(path)
 
 
 def _fields(value: object) -> dict[str, Any]:
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:  # an instance with slots
+    found = (_members_of(each).get("__dict__") for each in _mro_of(type(value)))
+    held = next(filter(None, found), None)  # None of an instance with slots; a property is the user's
+    if type(held) is not GetSetDescriptorType:
         return {}
-    return {name: each for name, each in held.items() if not name.startswith("_")}
+    named = dict.items(held.__get__(value))
+    return {name: each for name, each in named if type(name) is str and not name.startswith("_")}
 
 
 def _items(values: Collection[Any], depth: int, sign: str = ": ") -> str:

@@ -16,7 +16,10 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.signing.verdict import SignOptions
 
 _OF_CONNECTION: Final = frozenset(
-    {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "expect", "cookie"}
+    {
+        *("host", "content-length", "connection", "transfer-encoding", "accept-encoding", "expect", "cookie"),
+        *("keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings"),
+    }
 )
 _OF_SIGNATURE: Final = re.compile(r"signature|hmac|digest")
 _MASK: Final = "[secret]"

@@ -88,3 +88,16 @@ def is_signable(provider, secret):
     except (NotSigned, Rejected):
         return False
     return True
+
+
+def test_headers_of_the_connection_that_it_came_by_are_left_out():
+    connection = {"connection": "upgrade", "upgrade": "h2c", "http2-settings": "AAMAAABk", "te": "trailers"}
+    connection |= {"trailer": "x", "keep-alive": "timeout=5", "proxy-connection": "keep-alive"}
+    stored = Delivery(
+        "POST", URL, connection | {"x-shop": "7"}, b'{"id":"evt_1","object":"event","type":"a"}'
+    )
+
+    signed = signed_anew(load("stripe"), made_up(load("stripe")), stored, EventName("evt_1", "a"), NOW)
+
+    assert not signed.headers.keys() & connection.keys()
+    assert signed.headers["x-shop"] == "7"

@@ -7,20 +7,26 @@ checked for the name. No redirect is followed, no proxy is asked, and nothing of
 import ipaddress
 import os
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Final
+from http.client import HTTPResponse, parse_headers
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import urllib3
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from hookonce.receiver.outbound.brokers.port import Away, Busy, Never, Outcome, Refused
+from hookonce.receiver.outbound.key_fetcher import cut_off
 
 CONNECT, READ = timedelta(seconds=3), timedelta(seconds=10)
+HEAD: Final = timedelta(seconds=12)
+"""How long the head of an answer may take, however it comes in pieces; each of them may take `READ`."""
 MOST_CONNECTS: Final = timedelta(seconds=12)
 """How long all addresses of a host may take until one of them is connected."""
 LIMITED_PAUSE: Final = 60.0
@@ -31,6 +37,42 @@ _AWAY: Final = frozenset({502, 503, 504})
 _NOT_CONNECTED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _NAT64, _NAT64_INSIDE = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
 """Networks of addresses that stand for one of IPv4, anywhere and within a network (RFC 6052, RFC 8215)."""
+
+
+class _Answer(HTTPResponse):
+    """An answer whose head comes whole within `HEAD`, after any interim ones (1xx)."""
+
+    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:  # noqa: ANN401  of `http.client`
+        super().__init__(sock, *given, **named)
+        self._socket = sock
+
+    def begin(self) -> None:
+        until = time.monotonic() + HEAD.total_seconds()
+        end = threading.Timer(HEAD.total_seconds(), cut_off, [self._socket])
+        end.daemon = True
+        end.start()
+        try:
+            super().begin()
+        finally:
+            end.cancel()
+        if time.monotonic() >= until:
+            raise TimeoutError("the head was cut off")
+
+    def _read_status(self) -> tuple[str, int, str]:
+        """Read the line of the answer itself: the library takes an interim one for it, but for 100."""
+        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        while HTTPStatus.SWITCHING_PROTOCOLS < found[1] < HTTPStatus.OK:
+            parse_headers(self.fp)
+            found = super()._read_status()  # type: ignore[misc]
+        return found
+
+
+class _Plain(HTTPConnection):
+    response_class = _Answer
+
+
+class _Encrypted(HTTPSConnection):
+    response_class = _Answer
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> Outcome:
@@ -88,8 +130,10 @@ def _outcome(status: int, retry_after: str | None, scheme: str, place: str) -> O
 def _pool(address: str, port: int, name: str | None) -> urllib3.HTTPConnectionPool:
     """Return what connects to one address, with TLS where a certificate is to have a name."""
     if name is None:
-        return urllib3.HTTPConnectionPool(address, port)
-    return urllib3.HTTPSConnectionPool(
+        pool = urllib3.HTTPConnectionPool(address, port)
+        pool.ConnectionCls = _Plain
+        return pool
+    pool = urllib3.HTTPSConnectionPool(
         address,
         port,
         server_hostname=name,
@@ -97,6 +141,8 @@ def _pool(address: str, port: int, name: str | None) -> urllib3.HTTPConnectionPo
         cert_reqs="CERT_REQUIRED",
         ca_certs=os.environ.get("REQUESTS_CA_BUNDLE") or DEFAULT_CA_BUNDLE_PATH,
     )
+    pool.ConnectionCls = _Encrypted
+    return pool
 
 
 def _resolved(host: str, port: int, *, allow_private: bool, is_tls: bool) -> list[str]:

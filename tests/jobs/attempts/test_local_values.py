@@ -65,17 +65,31 @@ def test_no_code_of_a_value_is_called():
     assert values(it=Hostile(), many=[Hostile()]) == {"it": "Hostile()", "many": "[Hostile()]"}
 
 
-class Meta(type):
-    def __hash__(cls):
-        raise AssertionError("code of the user's was called")
+def refuse(*_):
+    raise SystemExit("code of the user's was called")
 
 
-class Unhashable(metaclass=Meta):
-    pass
+def of_strange_class():
+    members = dict.fromkeys(["__hash__", "__eq__", "__getattribute__"], refuse)
+    members |= dict.fromkeys(["__name__", "__module__", "__mro__"], property(refuse))
+    return type("Meta", (type,), members)("Strange", (), {})()
 
 
-def test_value_that_can_not_be_shown_keeps_no_other_from_it():
-    assert values(one=1, it=Unhashable(), two=2) == {"one": "1", "it": "(can't be shown)", "two": "2"}
+class Liar:
+    __dict__ = property(refuse)
+
+
+class Held:
+    def __init__(self):
+        self.__dict__ = type("Namespace", (dict,), {"items": refuse})(token="t", number=1)
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [(of_strange_class, "Strange()"), (Liar, "Liar()"), (Held, "Held(token=[secret], number=1)")],
+)
+def test_no_code_of_a_class_is_called(made, shown):
+    assert values(it=made(), many=[made()])["it"] == shown
 
 
 def test_names_of_credentials_are_masked_and_functions_and_modules_left_out():
