@@ -275,7 +275,8 @@ _MOST_MEANT = 20
 def _of_another_source(desk: Desk, reference: str) -> str:
     """Return a suggestion of the event whose id begins as that of `source:event_id`, at another source."""
     _, _, event_id = reference.partition(":")
-    found = events.events(desk.connection, Filter(event_id=event_id), _MOST_MEANT) if event_id else []
+    may_be = event_id and not event_lookup.NEVER_TEXT.search(event_id)
+    found = events.events(desk.connection, Filter(event_id=event_id), _MOST_MEANT) if may_be else []
     names = [f"{each.source}:{each.event_id}" for each in found]
     return did_you_mean(reference, names) if names else ""
 

@@ -18,6 +18,7 @@ JSON = {"Content-Type": "application/json"}
         ("GET", "/events/", 404, "not_found"),
         ("GET", "/events/99", 404, "not_found"),
         ("GET", "/events/abc", 404, "not_found"),
+        ("GET", "/events/stripe:%00", 404, "not_found"),
         ("GET", "/events/9223372036854775808", 404, "not_found"),
         ("PATCH", "/events", 405, "bad_method"),
         ("OPTIONS", "/replays", 405, "bad_method"),
@@ -39,6 +40,13 @@ def test_request_is_refused_as_problem_details(calm, method, path, status, code)
 
     assert (answer.status_code, answer.content_type) == (status, "application/problem+json")
     assert (answer.json["status"], answer.json["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("name", ["\0", "stripe:\0", "\ud800", "stripe:\ud800"])
+def test_name_that_no_event_can_have_is_unknown(calm, name):
+    answer = calm.ask("POST", "/replays", headers=JSON, data=json.dumps({"events": [name]}).encode())
+
+    assert (answer.status_code, answer.json["unknown_names"]) == (200, [name])
 
 
 @pytest.mark.parametrize(

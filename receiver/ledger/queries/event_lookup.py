@@ -10,7 +10,8 @@ from hookonce.receiver.ledger.states import RunStatus
 
 _LONGEST_NUMBER = 18
 """Digits that fit a bigint, whatever they are."""
-_NEVER_TEXT = re.compile("[\0\ud800-\udfff]")
+NEVER_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that no text of the ledger holds, nor may it be asked for one."""
 MAX_SHOWN = 5
 """Candidates that an error names."""
 
@@ -41,7 +42,7 @@ def find(connection: psycopg.Connection, reference: str) -> int | None:
     """
     if reference.isascii() and reference.isdecimal():
         return _only(connection, _BY_NUMBER, int(reference)) if len(reference) <= _LONGEST_NUMBER else None
-    if not reference or _NEVER_TEXT.search(reference):
+    if not reference or NEVER_TEXT.search(reference):
         return None
     source, _, event_id = reference.partition(":")
     exact = _only(connection, _BY_KEY, source, event_id) or _only(connection, _BY_EVENT_ID, reference)
