@@ -254,7 +254,7 @@ def session_until(until: float) -> requests.Session:
 
         def connect(self) -> None:
             super().connect()
-            self._end = threading.Timer(max(0.0, until - time.monotonic()), cut_off, [self.sock])
+            self._end = threading.Timer(max(0.0, until - time.monotonic()), _cut_off, [self.sock])
             self._end.daemon = True
             self._end.start()
 
@@ -273,8 +273,7 @@ def session_until(until: float) -> requests.Session:
     return session
 
 
-def cut_off(opened: socket.socket) -> None:
-    """End a connection, whoever waits for it."""
+def _cut_off(opened: socket.socket) -> None:
     with suppress(OSError):
         socket.socket.shutdown(opened, socket.SHUT_RDWR)
 

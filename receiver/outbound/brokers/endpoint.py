@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -22,7 +23,6 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from hookonce.receiver.outbound.brokers.port import Away, Busy, Never, Outcome, Refused
-from hookonce.receiver.outbound.key_fetcher import cut_off
 
 CONNECT, READ = timedelta(seconds=3), timedelta(seconds=10)
 HEAD: Final = timedelta(seconds=12)
@@ -48,7 +48,7 @@ class _Answer(HTTPResponse):
 
     def begin(self) -> None:
         until = time.monotonic() + HEAD.total_seconds()
-        end = threading.Timer(HEAD.total_seconds(), cut_off, [self._socket])
+        end = threading.Timer(HEAD.total_seconds(), self._cut_off)
         end.daemon = True
         end.start()
         try:
@@ -57,6 +57,10 @@ class _Answer(HTTPResponse):
             end.cancel()
         if time.monotonic() >= until:
             raise TimeoutError("the head was cut off")
+
+    def _cut_off(self) -> None:
+        with suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _read_status(self) -> tuple[str, int, str]:
         """Read the line of the answer itself: the library takes an interim one for it, but for 100."""
