@@ -118,6 +118,21 @@ def test_dead_letter_is_made_of_messages_that_their_sender_signed_alone(
         assert refused == [("missing_header",)]
 
 
+def test_consumer_that_was_deleted_at_its_server_is_noticed_and_made_anew(consuming, nats_broker, caplog):
+    async def delete(js):
+        await js.delete_consumer("EVENTS", "hookonce-orders")
+
+    publish(nats_broker, stripe_event(1))
+    with consuming(nats_broker.url()) as consumer:
+        until(lambda: left(nats_broker), 0, falling=True)
+        nats_broker.ask(delete)
+        publish(nats_broker, stripe_event(2))
+        until(lambda: len(consumer.events()), 2)
+        until(lambda: left(nats_broker), 0, falling=True)
+
+    assert "has no consumer hookonce-orders any more" in caplog.text
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"no JSON", b"\xff\xfe", b"[" * 100_000], ids=["empty", "text", "bytes", "deep"]
 )

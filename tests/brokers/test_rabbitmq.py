@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import aio_pika
 import pytest
@@ -102,6 +103,27 @@ def test_rabbitmq_messages_are_events_and_acknowledged(consuming, rabbit_server)
     with consuming(rabbit_server.url()) as consumer:
         until(lambda: len(consumer.events()), 250)
     assert asyncio.run(rabbit_count(rabbit_server)) == 0
+
+
+@pytest.mark.parametrize("pause", [0, 3], ids=["at once", "later"])
+def test_queue_that_was_deleted_is_noticed_and_consumed_once_it_is_made_again(
+    consuming, rabbit_server, caplog, pause
+):
+    asyncio.run(fill(rabbit_server, [("m1", stripe_event(1))]))
+
+    with consuming(rabbit_server.url()) as consumer:
+        until(lambda: len(consumer.events()), 1)
+        asyncio.run(delete(rabbit_server))
+        time.sleep(pause)
+        asyncio.run(fill(rabbit_server, [("m2", stripe_event(2))]))
+        until(lambda: len(consumer.events()), 2)
+
+    assert ("orders can't be used" in caplog.text) == bool(pause)
+
+
+async def delete(server):
+    async with await aio_pika.connect(server.url().partition("?")[0]) as connection:
+        await (await connection.channel()).queue_delete("orders")
 
 
 def test_messages_of_a_fetch_that_failed_come_again(consuming, rabbit_server, monkeypatch):

@@ -21,6 +21,7 @@ from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.outbound.brokers.port import (
     CONNECT_TIMEOUT,
     PUBLISH_TIMEOUT,
+    Away,
     Broker,
     Found,
     Message,
@@ -36,6 +37,8 @@ ID: Final = "Nats-Msg-Id"
 ACK_WAIT: Final = timedelta(seconds=30)
 """How long a message that was taken is not delivered to others."""
 _FETCH: Final = 1.0
+_NO_CONSUMER: Final = 10014
+"""The server's code of errors for a consumer that is not there."""
 _FRAME: Final = 512
 """Bytes that the frame of a message and its headers may take besides their texts."""
 
@@ -91,6 +94,8 @@ class Nats(Broker):
 
     def failure(self, error: BaseException) -> NotConfirmed:
         """See `port.Broker`."""
+        if isinstance(error, NotFoundError) and error.err_code == _NO_CONSUMER:
+            return Away(f"{self.address.shown} has no consumer {self._durable} any more; it is made again")
         if isinstance(error, NoStreamResponseError | NotFoundError):
             return Refused(f"no stream covers {self.address.path}; make one, or name another subject")
         if isinstance(error, APIError):
@@ -116,9 +121,8 @@ class Nats(Broker):
             try:
                 return [_taken(each) for each in await self._pull.fetch(most, timeout=_FETCH)]
             except TimeoutError:
-                if client.is_connected:
-                    return []
-                raise
+                await self._pull.consumer_info()  # the server does not answer for one that was deleted
+                return []
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
         """See `port.Broker`."""

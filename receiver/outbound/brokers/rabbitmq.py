@@ -120,12 +120,16 @@ class Rabbit(Broker):
                 await channel.set_qos(prefetch_count=PREFETCH)
                 self._consumed = await channel.get_queue(self._queue, ensure=True)
                 await self._consumed.consume(self._waiting.put)
-        taken: list[Taken] = []
-        with suppress(TimeoutError):
-            while len(taken) < most:
-                seconds = _NEXT if taken else _FIRST
-                taken.append(_taken(await asyncio.wait_for(self._waiting.get(), seconds)))
-        return taken
+            taken: list[Taken] = []
+            with suppress(TimeoutError):
+                while len(taken) < most:
+                    seconds = _NEXT if taken else _FIRST
+                    taken.append(_taken(await asyncio.wait_for(self._waiting.get(), seconds)))
+            if not taken:  # a queue that was deleted is silent, and has no consumer where it was made again
+                found = await channel.declare_queue(self._queue, passive=True)
+                if not found.declaration_result.consumer_count:
+                    self._consumed = None
+            return taken
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
         """See `port.Broker`."""
