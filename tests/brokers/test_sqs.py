@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +12,7 @@ from hookonce.receiver.cli.doctor import brokers
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.ledger.steps import idempotency_key
 from hookonce.receiver.outbound.brokers import broker, port
-from hookonce.receiver.outbound.brokers.port import Away, Message, Publisher
+from hookonce.receiver.outbound.brokers.port import Away, Message, NotConfirmed, Publisher
 from hookonce.receiver.outbound.brokers.sqs import Sqs
 from tests.support.brokers import sqs_calls
 from tests.support.consuming import stripe_event
@@ -161,6 +162,22 @@ def test_sqs_messages_are_events_and_deleted(consuming, sqs):
     with consuming(f"sqs:{url}") as consumer:
         until(lambda: len(consumer.events()), 25)
         until(lambda: sqs_left(sqs, url), 0, falling=True)
+
+
+@pytest.mark.parametrize("settle", ["acknowledge", "give_back"])
+def test_message_of_a_batch_that_sqs_does_not_settle_is_a_failure(sqs, settle):
+    url = queue(sqs, f"unsettled-{settle.replace('_', '-')}")
+    for n in range(12):
+        sqs.send_message(QueueUrl=url, MessageBody=stripe_event(n).decode())
+    place = broker(Address.parse(f"sqs:{url}"))
+
+    async def settled():
+        taken = list(await place.fetch(12))
+        taken[-1] = taken[-1]._replace(handle="a receipt of nothing")
+        await getattr(place, settle)(taken, *[timedelta(0)] * (settle == "give_back"))
+
+    with pytest.raises(NotConfirmed, match="refuses a message: ReceiptHandleIsInvalid"):
+        asyncio.run(settled())
 
 
 def sqs_left(sqs, url):

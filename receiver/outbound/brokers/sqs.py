@@ -105,10 +105,7 @@ class Sqs(Broker):
             answer = await self._call("send_message_batch", Entries=numbered)
             outcomes |= dict.fromkeys(names, Away("it was not answered for"))
             outcomes |= {names[int(each["Id"])]: None for each in answer.get("Successful", ())}
-            for each in answer.get("Failed", ()):
-                kind = Refused if each.get("SenderFault") else Away
-                text = f"{self.address.shown} refuses a message: {each['Code']}"
-                outcomes[names[int(each["Id"])]] = kind(text)
+            outcomes |= {names[int(each["Id"])]: self._failed(each) for each in answer.get("Failed", ())}
 
     async def fetch(self, most: int) -> Sequence[Taken]:
         """See `port.Broker`; calls follow one another as long as they are full."""
@@ -140,7 +137,15 @@ class Sqs(Broker):
     async def _settle(self, name: str, taken: Sequence[Taken], **more: object) -> None:
         entries = [{"Id": str(n), "ReceiptHandle": each.handle, **more} for n, each in enumerate(taken)]
         calls = range(0, len(taken), MOST)
-        await self.settle(self._call(name, Entries=entries[at : at + MOST]) for at in calls)
+        await self.settle(self._settled(name, entries[at : at + MOST]) for at in calls)
+
+    async def _settled(self, name: str, entries: Sequence[Mapping[str, object]]) -> None:
+        for each in (await self._call(name, Entries=entries)).get("Failed", ()):
+            raise self._failed(each)
+
+    def _failed(self, entry: Mapping[str, Any]) -> NotConfirmed:
+        kind = Refused if entry.get("SenderFault") else Away
+        return kind(f"{self.address.shown} refuses a message: {entry['Code']}")
 
 
 def _calls(
