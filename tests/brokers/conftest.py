@@ -1,26 +1,10 @@
 import pytest
 
-from hookonce.jobs.configured import forwards
 from tests.support.brokers import AWS, Nats, Rabbit, sqs_server
 from tests.support.consuming import Consuming
 from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
-
-
-@pytest.fixture(autouse=True)
-def publishers(monkeypatch):
-    """Close what a worker keeps as long as it lives."""
-    made, real = [], forwards.Publisher
-
-    def publisher(broker):
-        made.append(real(broker))
-        return made[-1]
-
-    monkeypatch.setattr(forwards, "Publisher", publisher)
-    yield
-    for each in made:
-        each.close()
 
 
 @pytest.fixture(scope="session")

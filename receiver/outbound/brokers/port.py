@@ -7,9 +7,10 @@ and quote nothing of a message.
 import asyncio
 import re
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -162,25 +163,31 @@ class Broker(ABC):
 
 
 class Publisher:
-    """Sends messages from any thread, by an event loop in a thread of its own; to be made anew after a fork."""
+    """Sends messages from any thread, by an event loop in a thread of its own; to be made anew after a fork.
+
+    `close` ends the thread and the connection; it is called by itself once nothing needs them, or the process ends.
+    """
 
     def __init__(self, broker: Broker) -> None:
         """Start the thread."""
         self._broker = broker
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="hookonce-broker")
-        self._thread.start()
+        thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="hookonce-broker")
+        thread.start()
+        self.close = weakref.finalize(self, _close, broker, self._loop, thread)
 
     def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send messages; return an outcome for each, in their order."""
         return asyncio.run_coroutine_threadsafe(self._broker.publish(messages), self._loop).result()
 
-    def close(self) -> None:
-        """End the thread."""
-        asyncio.run_coroutine_threadsafe(self._broker.close(), self._loop).result(2)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+
+def _close(broker: Broker, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if thread.is_alive():  # and not of the process before a fork
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(broker.close(), loop).result(2)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def encoded(headers: Mapping[str, str]) -> dict[str, str]:
