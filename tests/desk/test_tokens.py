@@ -30,9 +30,11 @@ def test_revoked_token_is_worth_nothing(here, token):
     assert api_tokens.find(here.connection, api_tokens.digest(token)) is None
 
 
-def test_keys_are_listed_with_the_rows_that_need_each(here):
+def test_keys_are_listed_for_admins_with_the_rows_that_need_each(here):
     here.deliver("evt_1")
 
-    (listed,) = here.ask("list_keys", scope="read").json["data"]
+    refused = here.ask("list_keys", scope="read")
+    (listed,) = here.ask("list_keys").json["data"]
 
+    assert refused.kind == "Forbidden"
     assert (listed["key"], listed["use"], listed["rows"]["bodies"]) == (None, "in the clear", 1)
