@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -94,8 +95,8 @@ def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool, **pulled: Any
         tell("hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can")
         is_reloading = False
     began = time.time()
-    with stack(port) as running:
-        screen = Screen(running, worker, is_watching=is_reloading)
+    with stack(port) as running, ExitStack() as kept:
+        screen = Screen(running, worker, kept, is_watching=is_reloading)
 
         def beside(ended: threading.Event) -> None:
             if is_reloading:

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 
 import click
 
 from hookonce.receiver.cli.connections import UNREACHABLE
-from hookonce.receiver.cli.desk import own_desk
+from hookonce.receiver.cli.desk import LocalDesk, own_desk
 from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
 from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
@@ -31,10 +31,15 @@ _INDENT = " " * 10
 class Screen:
     """Shows what the children say, and why attempts failed."""
 
-    def __init__(self, running: Stack, worker: Sequence[str], *, is_watching: bool) -> None:
-        """Show what runs; `worker` is the command of a worker of the user's own, who may not say what it imports."""
+    def __init__(self, running: Stack, worker: Sequence[str], kept: ExitStack, *, is_watching: bool) -> None:
+        """Show what runs; `worker` is the command of a worker of the user's own, who may not say what it imports.
+
+        A connection to the ledger is `kept` for what failed runs left.
+        """
         self._running = running
         self._worker = worker
+        self._kept = kept
+        self._here: LocalDesk | None = None
         self._is_watching = is_watching
         self._settled = threading.Event()
         self._is_introduced = False
@@ -80,8 +85,10 @@ class Screen:
 
     def _failure(self, failed: FailedRun) -> tuple[Failure | None, datetime | None]:
         """Return what a failed attempt left, and when the next one is due; a ledger that is away costs no more."""
-        with suppress(*UNREACHABLE, NotFound), own_desk(self._running.settings) as here:
-            found = here.ask(get_event, which=EventPath(event=str(failed.event)))
+        with suppress(*UNREACHABLE, NotFound):
+            if self._here is None or self._here.connection.closed:
+                self._here = self._kept.enter_context(own_desk(self._running.settings))
+            found = self._here.ask(get_event, which=EventPath(event=str(failed.event)))
             known = [each for each in found.failures if (each.handler, each.attempt) == failed[1:]]
             due = [run.due_at for run in found.runs if run.handler == failed.handler and not run.lease_until]
             return known[-1] if known else None, due[0] if due else None
