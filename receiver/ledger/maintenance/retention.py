@@ -44,14 +44,13 @@ FROM hookonce.events LEFT JOIN unnest(%(sources)s::text[], %(befores)s::timestam
 WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
 """  # noqa: S608  a constant of this module
 
-# Whom a source keeps no body for that nobody took: until then a worker that takes it might have come.
-_LOCK_UNKEPT = """
+# Bodies that a source does not keep, of events that no handler took: until then a worker that takes them might come.
+_UNKEPT = """
 SELECT events.id
 FROM hookonce.events JOIN hookonce.bodies b ON b.event = events.id AND b.received_at = events.received_at
 WHERE NOT events.keep_body AND events.source = ANY(%(sources)s)
       AND events.received_at < %(before)s AND events.received_at > %(before)s - interval '1 day'
       AND b.received_at < %(before)s AND b.received_at > %(before)s - interval '1 day'
-ORDER BY events.id FOR UPDATE OF events SKIP LOCKED
 """
 _DROP_UNKEPT = f"""
 DELETE FROM hookonce.bodies b USING hookonce.events
@@ -285,7 +284,8 @@ def _before(usual: datetime, usual_kept: timedelta, kept: timedelta) -> datetime
 
 def _drop_unkept(connection: psycopg.Connection, sources: Sequence[str], before: datetime) -> None:
     with connection.transaction():
-        locked = connection.execute(_LOCK_UNKEPT, {"sources": list(sources), "before": before}).fetchall()
+        unkept = connection.execute(_UNKEPT, {"sources": list(sources), "before": before})
+        locked = connection.execute(_LOCK, [[row[0] for row in unkept]])
         connection.execute(_DROP_UNKEPT, [[row[0] for row in locked]])
 
 
@@ -294,7 +294,7 @@ def delete_events(connection: psycopg.Connection, ids: list[int]) -> int:
     if not ids:
         return 0
     with connection.transaction():
-        locked = connection.execute(_LOCK, [ids]).fetchall()
+        locked = connection.execute(_LOCK, [ids])
         return _number(connection.execute(_DELETE, [[row[0] for row in locked]]).fetchone())
 
 
