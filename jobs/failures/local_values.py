@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, repeat
 from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ MAX_VALUE = 160
 """Characters of a value."""
 _MOST_ITEMS = 6
 _DEPTH = 2
+_LONGEST_NAME = 64
 _LONGEST_INTEGER = 512
 """Bits; Python refuses to spell a very long one."""
 _SPELLED = (bool, float, complex, Decimal, date, datetime, time, timedelta, UUID, type(None))
@@ -54,14 +55,14 @@ def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> 
 
 def _shown(name: str, value: object) -> str:
     try:
-        return _masked(name, value, _DEPTH)
+        return MASK if _is_secret(name) else _spelled(value, _DEPTH)
     except Exception:  # noqa: BLE001  another thread changes it, or its metaclass is the user's
         return "(can't be shown)"
 
 
-def _masked(name: object, value: object, depth: int) -> str:
-    is_secret = type(name) is str and is_credential(name.lower().replace("_", "-"))
-    return MASK if is_secret else _spelled(value, depth)
+def _is_secret(name: object) -> bool:
+    text = name.decode("latin-1") if type(name) is bytes else name
+    return type(text) is str and is_credential(text.lower().replace("_", "-"))
 
 
 def _spelled(value: Any, depth: int) -> str:  # noqa: ANN401  whatever a variable holds
@@ -94,12 +95,15 @@ def _fields(value: object) -> dict[str, Any]:
 
 
 def _items(values: Collection[Any], depth: int, sign: str = ": ") -> str:
-    if isinstance(values, dict):
-        shown = [
-            f"{name if sign == '=' else _spelled(name, 0)}{sign}{_masked(name, each, depth - 1)}"
-            for name, each in islice(values.items(), _MOST_ITEMS)
-        ]
-    else:
-        shown = [_spelled(each, depth - 1) for each in islice(values, _MOST_ITEMS)]
+    """Spell items; one is masked by its name, or by the text before it: ("Authorization", "Bearer …") is a pair."""
+    pairs = values.items() if isinstance(values, dict) else zip(repeat(None), values, strict=False)
+    shown: list[str] = []
+    before: object = None
+    for name, each in islice(pairs, _MOST_ITEMS):
+        called = "" if name is None else f"{name if sign == '=' else _spelled(name, 0)}{sign}"
+        is_secret = _is_secret(name) or _is_secret(before)
+        shown.append(called + (MASK if is_secret else _spelled(each, depth - 1)))
+        is_text = type(each) is str or type(each) is bytes  # a metaclass of the user's is asked nothing
+        before = each if is_text and not is_secret and len(each) <= _LONGEST_NAME else None
     left = len(values) - _MOST_ITEMS
     return ", ".join(shown + [f"… {left} more"] * (left > 0))

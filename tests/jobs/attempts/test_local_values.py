@@ -92,6 +92,37 @@ def test_no_code_of_a_class_is_called(made, shown):
     assert values(it=made(), many=[made()])["it"] == shown
 
 
+class Headers:
+    def __init__(self, *raw):
+        self.raw = list(raw)
+
+
+PAIR = ("Authorization", "Bearer abc")
+OTHER = ("Accept", "text/html")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (dict([PAIR, OTHER]), "{'Authorization': [secret], 'Accept': 'text/html'}"),
+        ({b"x-api-key": b"abc"}, "{b'x-api-key': [secret]}"),
+        (PAIR, "('Authorization', [secret])"),
+        ([PAIR, OTHER], "[('Authorization', [secret]), ('Accept', 'text/html')]"),
+        ((list(PAIR), OTHER), "(['Authorization', [secret]], ('Accept', 'text/html'))"),
+        ([(b"cookie", b"abc")], "[(b'cookie', [secret])]"),
+        ([*PAIR, *OTHER], "['Authorization', [secret], 'Accept', 'text/html']"),
+        ([{"name": "Authorization", "value": "abc"}], "[{'name': 'Authorization', 'value': [secret]}]"),
+        (Headers(*PAIR), "Headers(raw=['Authorization', [secret]])"),
+        (Headers(PAIR), "Headers(raw=[tuple of 2])"),
+        ({"headers": [PAIR]}, "{'headers': [tuple of 2]}"),
+        (("a token for you " * 5, "abc"), f"('{'a token for you ' * 5}', 'abc')"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_credential_is_masked_by_its_name_wherever_that_stands(value, shown):
+    assert values(it=value) == {"it": shown}
+
+
 def test_names_of_credentials_are_masked_and_functions_and_modules_left_out():
     found = values(password="hunter2", auth_token="t", customer="c", os=os, values=values, Order=Order)
 
