@@ -3,7 +3,8 @@
 A message's id is the run's key and its cycle: each attempt has the same, a replay another. What a broker has confirmed
 is remembered, so that a batch that comes again in halves sends only the rest. A place that is away costs no attempt at
 first; after `PATIENCE` it is a failure, so that the breaker stops the handler and tries from time to time. So is a
-message that its place does not answer, while it answers others.
+message that its place does not answer, while it answers others. A place that does nothing but ask to wait (429) is a
+failure after `BUSY_PATIENCE`.
 """
 
 import logging
@@ -51,6 +52,7 @@ TIMEOUT: Final = timedelta(seconds=30)
 BREAKER: Final = 5
 PATIENCE: Final = timedelta(minutes=1)
 """How long a place, or its answer to one message, may be away before that counts as a failure."""
+BUSY_PATIENCE: Final = timedelta(hours=1)
 PAUSE: Final = (0.5, 2.0)
 """Seconds: between these an event is due again whose place is away."""
 VIA: Final = "hookonce-via"
@@ -196,13 +198,16 @@ class Forwarder:
         return outcomes
 
     def _is_late(self, message: str, why: Away) -> bool:
-        """Return whether the place has been away for longer than `PATIENCE`, for all messages or for this one."""
-        if isinstance(why, Busy):
-            return False
-        now = time.monotonic()
+        """Return whether the place has been away for longer than `PATIENCE`, for all messages or for this one.
+
+        A place that is busy takes other messages first, so it counts as long as it takes none.
+        """
+        now, is_busy = time.monotonic(), isinstance(why, Busy)
         if self._away_since is None:
             self._away_since = now
-            log.warning("%s: %s", self._forward.handler, why)
+            (log.debug if is_busy else log.warning)("%s: %s", self._forward.handler, why)
+        if is_busy:
+            return now - self._away_since > BUSY_PATIENCE.total_seconds()
         first = self._first_away.get(message, now)
         _keep(self._first_away, message, first)
         return now - min(first, self._away_since) > PATIENCE.total_seconds()

@@ -231,6 +231,25 @@ def test_event_that_never_gets_an_answer_is_charged_though_others_do(
     assert {status for name, (status, _) in results(inbox).items() if name != "a"} == {"done"}
 
 
+@pytest.mark.parametrize("others", [[], ["good0", "good1", "good2"]], ids=["alone", "beside others"])
+def test_endpoint_that_only_asks_to_wait_is_charged_in_the_end(
+    inbox, tmp_path, endpoint, monkeypatch, others
+):
+    monkeypatch.setattr(forwards, "BUSY_PATIENCE", timedelta(0))
+    configured(inbox, tmp_path, forward(endpoint.url, attempts=2, **HOME))
+    endpoint.answers_to[b"poison"] = (429, {"retry-after": "1"})
+    inbox.deliver("a", body=b'{"id": "poison"}')
+
+    for other in others or [None] * 3:
+        if other:
+            inbox.deliver(other, body=BODY)
+        inbox.work()
+        inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '1 s'")
+
+    assert inbox.rows("SELECT attempts FROM hookonce.queue") == ([(0,)] if others else [])
+    assert (results(inbox).get("a", [""])[0] == "dead") != bool(others)
+
+
 def test_error_tells_nothing_of_the_url_but_its_place(inbox, tmp_path, endpoint):
     url = endpoint.url.replace("https://", "https://me:word@") + "/secret?token=secret"
     configured(inbox, tmp_path, forward("env:OUT", attempts=1, **HOME), OUT=url)
