@@ -69,7 +69,7 @@ class Reconciler:
             low, gap = self._begin(state, since, begun)
             ledger.update_listing(
                 connection,
-                self._source.name,
+                state,
                 begun_at=begun,
                 since=low,
                 cursor=cursor,
@@ -85,14 +85,14 @@ class Reconciler:
                 shared += self._settle_page(connection, state, page, days, (low, counted_from, begun))
         except CallFailed as error:
             if error.status in {400, NOT_FOUND, GONE, 422}:
-                ledger.update_listing(connection, self._source.name, begun_at=None, cursor="")
+                ledger.update_listing(connection, state, begun_at=None, cursor="")
             raise
         told = f"{shared} listed events came to another source of the same account, and are left there"
         with connection.transaction():
             ledger.count_listed(connection, self._source.name, days)
             ledger.update_listing(
                 connection,
-                self._source.name,
+                state,
                 begun_at=None,
                 since=None,
                 cursor="",
@@ -166,8 +166,7 @@ class Reconciler:
             for each in page.listed
             if each.is_first and counted_from < each.at <= begun - LAG
         )
-        ledger.update_listing(connection, self._source.name, cursor=page.cursor, days=json.dumps(days))
-        ledger.renew_lease(connection, self._source.name, self._lease)
+        ledger.update_listing(connection, state, self._lease, cursor=page.cursor, days=json.dumps(days))
         reach("reconcile.moved")
         return shared
 
@@ -231,7 +230,7 @@ class Reconciler:
             if state.probed_at and now - state.probed_at < pause:
                 return 0
         newest, calls = ledger.newest_id(connection), 0
-        ledger.update_listing(connection, name, probed_at=now)
+        ledger.update_listing(connection, state, probed_at=now)
         for each in group:
             if not ledger.try_again(connection, each, now, TRIES, DAY):
                 continue
@@ -239,13 +238,13 @@ class Reconciler:
             request = redeliver(Account(self._client.source.api, token), each.reference)
             answer = self._client.send(connection, self._listing, request, self._listing.write_cost)
             calls += 1
-            ledger.renew_lease(connection, name, self._lease)
+            ledger.update_listing(connection, state, self._lease)
             if answer.status in {NOT_FOUND, GONE}:
                 gone = each.model_copy(update={"why": "its sender has it no more"})
                 ledger.add_missing(connection, [gone])
             elif not 200 <= answer.status < 300:  # noqa: PLR2004  what success is
                 self._listing.read(answer)  # raises what it means
-        ledger.update_listing(connection, name, seen_id=newest)
+        ledger.update_listing(connection, state, seen_id=newest)
         return calls
 
 

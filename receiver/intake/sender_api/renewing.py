@@ -13,7 +13,7 @@ import psycopg
 from hookonce.providers.kit.calls import GONE, NOT_FOUND, CallFailed, Renewal, Subscription, Wanted
 from hookonce.receiver.intake.sender_api.client import Client
 from hookonce.receiver.ledger.maintenance import sender_api as ledger
-from hookonce.receiver.ledger.maintenance.sender_api import SubscriptionState
+from hookonce.receiver.ledger.maintenance.sender_api import LeasedSubscription
 from hookonce.receiver.source import Renewed
 
 LOOK: Final = timedelta(hours=1)
@@ -56,7 +56,7 @@ def renew(connection: psycopg.Connection, client: Client, renewal: Renewal, each
 
 
 def _renewed(
-    connection: psycopg.Connection, client: Client, renewal: Renewal, each: Renewed, known: SubscriptionState
+    connection: psycopg.Connection, client: Client, renewal: Renewal, each: Renewed, known: LeasedSubscription
 ) -> tuple[Subscription, str | None]:
     token = client.token(connection, renewal)
     secret = next(iter(client.source.secrets), "")

@@ -17,7 +17,7 @@ from hookonce.receiver.intake.sender_api.renewing import renew
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.maintenance import sender_api as ledger
-from hookonce.receiver.ledger.maintenance.sender_api import ListingState
+from hookonce.receiver.ledger.maintenance.sender_api import LeaseLost, ListingState
 from hookonce.receiver.source import Source
 
 log = logging.getLogger(__name__)
@@ -86,23 +86,26 @@ class Rounds:
         state = ledger.lease_listing(connection, name, client.now, self._lease)
         if state is None:
             return "another process is at it" if eager else None
-        try:
-            self._expect_one_source(client)
-            reconciler = self.reconciler(client.source)
-            if eager or state.due_at <= client.now:
-                reconciler.run(connection, state, since)
-                state = ledger.listings(connection)[name]
-                due_at = client.now + (client.source.reconcile or timedelta(hours=1))
-                ledger.update_listing(connection, name, due_at=due_at)
-                if state.problem:
-                    log.warning("source '%s': %s", name, state.problem)
-            reconciler.settle(connection, state, eager=eager)
-        except CallFailed as error:
-            return self._failed(connection, state, client, error)
-        finally:
-            if not connection.broken:
-                ledger.renew_lease(connection, name, None)
-        return None
+        with suppress(LeaseLost):
+            try:
+                self._expect_one_source(client)
+                reconciler = self.reconciler(client.source)
+                if eager or state.due_at <= client.now:
+                    reconciler.run(connection, state, since)
+                    state = ledger.listings(connection)[name]._replace(token=state.token)
+                    due_at = client.now + (client.source.reconcile or timedelta(hours=1))
+                    ledger.update_listing(connection, state, due_at=due_at)
+                    if state.problem:
+                        log.warning("source '%s': %s", name, state.problem)
+                reconciler.settle(connection, state, eager=eager)
+            except CallFailed as error:
+                return self._failed(connection, state, client, error)
+            else:
+                return None
+            finally:
+                if not connection.broken:
+                    ledger.update_listing(connection, state, lease_until=None)
+        return "another process is at it"
 
     def left(self, connection: psycopg.Connection, name: str) -> int:
         """Return how many events of a source are missing still."""
@@ -115,7 +118,7 @@ class Rounds:
         known = ledger.listings(connection)[name]
         ledger.update_listing(
             connection,
-            name,
+            state,
             problem=str(error),
             failed_since=known.failed_since or now,
             due_at=now + max(error.after or RETRY, RETRY),

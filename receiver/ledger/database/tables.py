@@ -132,6 +132,7 @@ CREATE TABLE hookonce.secret_use (
 CREATE TABLE hookonce.listings (
     source text COLLATE "C" PRIMARY KEY,
     created_at timestamptz NOT NULL,
+    token uuid,
     lease_until timestamptz,
     due_at timestamptz NOT NULL,
     begun_at timestamptz,
@@ -174,6 +175,7 @@ CREATE TABLE hookonce.subscriptions (
     handle text,
     expires_at timestamptz,
     due_at timestamptz NOT NULL,
+    token uuid,
     lease_until timestamptz,
     made integer NOT NULL DEFAULT 0,
     remade_at timestamptz,

@@ -1,11 +1,13 @@
 """Lists of senders, as far as they were compared, events that are missing, and subscriptions.
 
-Times are the caller's, but for leases: a process that has one goes on alone until it lets go, or dies.
+Times are the caller's, but for leases: a process that has one goes on alone until it lets go, or dies. What it writes
+after that is refused: each lease has a token.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+from uuid import UUID
 
 import psycopg
 from pydantic import Field
@@ -15,6 +17,10 @@ from hookonce.receiver.source import Source
 
 MAX_MISSING: Final = 10_000
 """Missing events that are kept by name, for each source."""
+
+
+class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
+    """Another process has the lease by now, and nothing is written under this one."""
 
 
 class ListingState(NamedTuple):
@@ -34,6 +40,7 @@ class ListingState(NamedTuple):
     gap: str | None
     probed_at: datetime | None
     seen_id: int
+    token: UUID | None
 
 
 class ListedDay(ResponseModel):
@@ -74,19 +81,28 @@ class SubscriptionState(ResponseModel):
     failed_since: datetime | None
 
 
+class LeasedSubscription(SubscriptionState):
+    """A subscription under a lease."""
+
+    token: UUID
+
+
 _LISTING = ", ".join(ListingState._fields)
 _MISSING = ", ".join(MissingEvent.model_fields)
 _SUBSCRIPTION = ", ".join(SubscriptionState.model_fields)
 _LEASE_LISTING = f"""
-INSERT INTO hookonce.listings AS l (source, created_at, due_at, lease_until) VALUES (%s, %s, %s, now() + %s)
-ON CONFLICT (source) DO UPDATE SET lease_until = now() + %s WHERE coalesce(l.lease_until, 'epoch') < now()
+INSERT INTO hookonce.listings AS l (source, created_at, due_at, lease_until, token)
+VALUES (%(source)s, %(now)s, %(now)s, now() + %(lease)s, gen_random_uuid())
+ON CONFLICT (source) DO UPDATE SET lease_until = excluded.lease_until, token = excluded.token
+WHERE coalesce(l.lease_until, 'epoch') < now()
 RETURNING {_LISTING}
 """  # noqa: S608  names of ours
 _LEASE_SUBSCRIPTION = f"""
-INSERT INTO hookonce.subscriptions AS s (source, resource, due_at, lease_until) VALUES (%s, %s, %s, now() + %s)
-ON CONFLICT (source, resource) DO UPDATE SET lease_until = now() + %s
-WHERE s.due_at <= %s AND coalesce(s.lease_until, 'epoch') < now()
-RETURNING {_SUBSCRIPTION}
+INSERT INTO hookonce.subscriptions AS s (source, resource, due_at, lease_until, token)
+VALUES (%(source)s, %(resource)s, %(now)s, now() + %(lease)s, gen_random_uuid())
+ON CONFLICT (source, resource) DO UPDATE SET lease_until = excluded.lease_until, token = excluded.token
+WHERE s.due_at <= %(now)s AND coalesce(s.lease_until, 'epoch') < now()
+RETURNING {_SUBSCRIPTION}, token
 """  # noqa: S608  names of ours
 
 
@@ -99,26 +115,22 @@ def listings(connection: psycopg.Connection) -> dict[str, ListingState]:
 def lease_listing(
     connection: psycopg.Connection, source: str, now: datetime, lease: timedelta
 ) -> ListingState | None:
-    """Take or renew the lease of a source's list; None while another process has it."""
-    return next(
-        iter(all_as(ListingState, connection, _LEASE_LISTING, [source, now, now, lease, lease])), None
+    """Take the lease of a source's list; None while another process has it."""
+    values = {"source": source, "now": now, "lease": lease}
+    return next(iter(all_as(ListingState, connection, _LEASE_LISTING, values)), None)
+
+
+def update_listing(
+    connection: psycopg.Connection, leased: ListingState, lease: timedelta | None = None, **columns: object
+) -> None:
+    """Set columns of a source's list, or with `lease` have that last so long. Raises: `LeaseLost`."""
+    set_to = [f"{name} = %({name})s" for name in columns] + ["lease_until = now() + %(lease)s"] * bool(lease)
+    done = connection.execute(
+        f"UPDATE hookonce.listings SET {', '.join(set_to)} WHERE (source, token) = (%(of)s, %(by)s)",  # noqa: S608  names of ours
+        {**columns, "lease": lease, "of": leased.source, "by": leased.token},
     )
-
-
-def update_listing(connection: psycopg.Connection, source: str, **columns: Any) -> None:  # noqa: ANN401  columns
-    """Set columns of a source's list."""
-    names = ", ".join(f"{name} = %({name})s" for name in columns)
-    connection.execute(
-        f"UPDATE hookonce.listings SET {names} WHERE source = %(at)s",  # noqa: S608  names of ours
-        {**columns, "at": source},
-    )
-
-
-def renew_lease(connection: psycopg.Connection, source: str, lease: timedelta | None) -> None:
-    """Have the lease of a source's list last longer, or let go of it."""
-    connection.execute(
-        "UPDATE hookonce.listings SET lease_until = now() + %s::interval WHERE source = %s", [lease, source]
-    )
+    if not done.rowcount:
+        raise LeaseLost(f"another process compares the list of source '{leased.source}' by now")
 
 
 def known(
@@ -238,21 +250,19 @@ def subscriptions(connection: psycopg.Connection, sources: Iterable[Source]) -> 
 
 def lease_subscription(
     connection: psycopg.Connection, source: str, resource: str, now: datetime, lease: timedelta
-) -> SubscriptionState | None:
+) -> LeasedSubscription | None:
     """Take the lease of a subscription that is due; None where it is not, or another process has it."""
-    values = (source, resource, now, lease, lease, now)
-    return next(iter(all_as(SubscriptionState, connection, _LEASE_SUBSCRIPTION, values)), None)
+    values = {"source": source, "resource": resource, "now": now, "lease": lease}
+    return next(iter(all_as(LeasedSubscription, connection, _LEASE_SUBSCRIPTION, values)), None)
 
 
 def update_subscription(
-    connection: psycopg.Connection,
-    known: SubscriptionState,
-    **columns: Any,  # noqa: ANN401
+    connection: psycopg.Connection, leased: LeasedSubscription, **columns: object
 ) -> None:
-    """Set columns of a subscription, and let go of it."""
+    """Set columns of a subscription and let go of it, unless another process has it by now."""
     names = ", ".join(f"{name} = %({name})s" for name in columns)
     connection.execute(
         f"UPDATE hookonce.subscriptions SET {names}, lease_until = NULL "  # noqa: S608  names of ours
-        "WHERE (source, resource) = (%(of_source)s, %(of_resource)s)",
-        {**columns, "of_source": known.source, "of_resource": known.resource},
+        "WHERE (source, resource, token) = (%(of_source)s, %(of_resource)s, %(by)s)",
+        {**columns, "of_source": leased.source, "of_resource": leased.resource, "by": leased.token},
     )
