@@ -1,5 +1,8 @@
 """Delivers alerts: a handler of our own per target, so that each is tried again by itself, for an hour.
 
+Each alert is sent in a thread. A target that does not answer within `TURN` holds up no other: its run is put off, and
+finds the answer that came meanwhile. Where another process has the run by then, the target gets the alert twice, under
+one id.
 A webhook is signed as Standard Webhooks say; its `webhook-id` is the alert's event id, the same on every attempt.
 `messages` makes what the other kinds of targets take. No redirect is followed. An error names the host and what it
 answered, and no URL: that may hold a secret.
@@ -9,7 +12,9 @@ import hashlib
 import json
 import smtplib
 import ssl
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -19,7 +24,7 @@ import requests
 
 from hookonce.jobs.alerts import messages
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.jobs.handlers import GiveUp, Handler, Registry
+from hookonce.jobs.handlers import GiveUp, Handler, Registry, RetryLater
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
@@ -31,6 +36,10 @@ from hookonce.receiver.config.suggestions import ALERTS_SOURCE
 TIMEOUT = (3.05, 10)
 ATTEMPTS = 50
 BACKOFF = (timedelta(seconds=5), timedelta(minutes=5))
+TURN = timedelta(seconds=2)
+"""How long an attempt waits for its target's answer, before other runs have their turn."""
+PUT_OFF = timedelta(seconds=15)
+"""How long at least a run is put off whose target has not answered yet: longer than `TIMEOUT`, so that it has then."""
 TRIED_FOR = timedelta(hours=1)
 """How long a target that is away is tried; the attempts suffice for longer."""
 _TODO = "set it, or remove the target"
@@ -72,15 +81,41 @@ def _called(target: Target) -> str:
 
 
 def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign) -> dict[str, object]:
-    """Send one alert to one target. Raises what came back; `GiveUp` where nobody wants any, or after `TRIED_FOR`."""
+    """Send one alert to one target. Raises what came back; `GiveUp` where nobody wants any, or after `TRIED_FOR`.
+
+    Raises `RetryLater` where nothing came back yet.
+    """
+    send = partial(_mail, event, target) if target.kind == "mail" else partial(_post, event, target, sign)
+    sending = _under_way.pop(event.idempotency_key, None) or _begun(send)
+    age = datetime.now(UTC) - event.received_at
     try:
-        if target.kind == "mail":
-            return _mail(event, target)
-        return _post(event, target, sign)
+        return sending.result(TURN.total_seconds() if age < TRIED_FOR else None)
+    except TimeoutError:
+        _under_way[event.idempotency_key] = sending
+        raise RetryLater(max(PUT_OFF, age)) from None
     except ConnectionError as error:
-        if datetime.now(UTC) - event.received_at < TRIED_FOR:
+        if age < TRIED_FOR:
             raise
         raise GiveUp(f"{error}; tried for an hour") from None
+
+
+_Sending = Future[dict[str, object]]
+_under_way: dict[str, _Sending] = {}
+"""What is being sent, by the run's key."""
+
+
+def _begun(send: Callable[[], dict[str, object]]) -> _Sending:
+    """Begin to send, in a thread that keeps no process from ending."""
+    made = _Sending()
+
+    def run() -> None:
+        try:
+            made.set_result(send())
+        except BaseException as error:  # noqa: BLE001  the attempt that waits raises it
+            made.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="hookonce-alert").start()
+    return made
 
 
 def _post(event: ReceivedEvent, target: Target, sign: Sign) -> dict[str, object]:

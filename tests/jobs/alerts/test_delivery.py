@@ -1,4 +1,6 @@
 import json
+import socket
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -20,6 +22,7 @@ from hookonce.receiver.monitoring import alert_events
 from tests.support.attacks import certificate
 from tests.support.issues import ID, die_of
 from tests.support.mail_server import MailServer, served
+from tests.support.waiting import until
 
 SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 
@@ -259,6 +262,49 @@ def test_target_that_is_away_delays_no_other_and_doctor_is_told(inbox, mail_serv
     assert "127.0.0.1 did not answer: ConnectionError" in away["slack"]
     assert "127.0.0.1 answered 451; expected 250" in away["mail"]
     assert "hidden" not in str(away)
+
+
+def test_target_that_never_answers_delays_no_other_and_is_charged_once_it_had_its_time(
+    inbox, pager, everywhere, tell, monkeypatch
+):
+    monkeypatch.setattr(alert_delivery, "TIMEOUT", (1, 6))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/hidden"
+        alert_delivery.register(inbox.registry, Alerts(slack=Chat(url=url), teams=everywhere.teams))
+        tell()
+        began = time.monotonic()
+        inbox.work()
+
+        assert len(pager.taken) == 1
+        assert time.monotonic() - began < 5
+        assert inbox.rows("SELECT handler FROM hookonce.failures WHERE handler LIKE 'hookonce.%'") == []
+        made_due = "UPDATE hookonce.queue SET due_at = now() WHERE handler LIKE 'hookonce.%'"
+        until(
+            lambda: (
+                [inbox.connection.execute(made_due), inbox.work()]
+                and ledger_alerts.unreached(inbox.connection)
+            )
+        )
+
+    ((handler, error, _),) = ledger_alerts.unreached(inbox.connection)
+    assert (handler[-5:], "did not answer: ReadTimeout" in error) == ("slack", True)
+
+
+@pytest.mark.parametrize("kind", ["slack", "mail"])
+def test_answer_that_comes_late_is_found_by_the_next_attempt(
+    inbox, pager, mail_server, everywhere, tell, monkeypatch, kind
+):
+    monkeypatch.setattr(alert_delivery, "TURN", timedelta(0))
+    alert_delivery.register(inbox.registry, Alerts(**{kind: getattr(everywhere, kind)}))
+    tell()
+
+    def done():
+        inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
+        inbox.work()
+        return inbox.rows("SELECT attempts FROM hookonce.runs WHERE status = 'done'")
+
+    assert until(done) == [(1,)]
+    assert len(pager.taken) + len(mail_server.mails) == 1
 
 
 def test_target_that_is_away_is_given_up_after_an_hour(inbox, pager, everywhere, tell):
