@@ -359,9 +359,7 @@ def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
     """Split so that no two events of a round share an id, be it a retry id, or (with unsigned ids) a body."""
     rounds: list[tuple[list[NewEvent], set[object]]] = []
     for event in events:
-        marks: list[object] = [event.key]
-        if event.retry_ids:
-            marks += [(event.source, each.event_id) for each in event.retry_ids]
+        marks: list[object] = [event.key, *((event.source, each.event_id) for each in event.retry_ids)]
         if not event.id_is_signed:
             marks.append((event.source, event.fingerprint))
             if event.repeat_mark is not None:

@@ -3,16 +3,12 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, product
 from typing import Any
 
 import psycopg
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
@@ -124,7 +120,6 @@ OF_EACH_HANDLER = (
     (Kind.RETRIES, ""),
 )
 OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED, Kind.UNREADABLE)
-PHASES = ("claim", "settle", "notify")
 UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
 """What a changed secret or a clock that is off looks like."""
 
@@ -138,40 +133,39 @@ def collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Itera
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield from _collect(connection, sources)
-
-
-def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iterator[Metric]:
-    yield from _backlog(connection)
-    handlers = sorted({each.handler for each in known_handlers(connection)})
-    span = activity.uncounted(connection)
-    fresh = run_durations.uncounted(connection, span["begin"], span["end"])
-    yield from _counters(connection, sources, span, fresh)
-    yield from _rejections(connection, sources)
-    yield from _tallies(connection, sources, handlers, fresh)
-    yield from _operation(connection)
-    yield from _open_operations(connection)
-    tried = [([source], each.oldest) for source, each in backlog.retries_by_source(connection).items()]
-    yield _gauge(
-        "hookonce_oldest_retry_seconds",
-        "For how long an event has failed and been tried again",
-        ["source"],
-        tried,
-    )
-    yield _gauge(
-        "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection)[0])]
-    )
-    sums = totals.event_sums(connection)
-    labels = ["source", "status"]
-    yield _gauge(
-        "hookonce_events", "Events in the ledger", labels, [([e.source, e.status], e.count) for e in sums]
-    )
-    yield _gauge(
-        "hookonce_oldest_event_seconds",
-        "Age of the oldest event that is not over, since it came",
-        labels,
-        [([e.source, e.status], e.oldest_seconds) for e in sums if e.oldest_seconds is not None],
-    )
+        yield from _backlog(connection)
+        handlers = sorted({each.handler for each in known_handlers(connection)})
+        span = activity.uncounted(connection)
+        fresh = run_durations.uncounted(connection, span["begin"], span["end"])
+        yield from _counters(connection, sources, span, fresh)
+        yield from _rejections(connection, sources)
+        yield from _tallies(connection, sources, handlers, fresh)
+        yield from _operation(connection)
+        yield from _open_operations(connection)
+        tried = {source: each.oldest for source, each in backlog.retries_by_source(connection).items()}
+        yield _gauge(
+            "hookonce_oldest_retry_seconds",
+            "For how long an event has failed and been tried again",
+            ["source"],
+            tried,
+        )
+        yield _gauge(
+            "hookonce_conflicts",
+            "Events that came with two bodies",
+            [],
+            [([], totals.conflicts(connection)[0])],
+        )
+        sums = totals.event_sums(connection)
+        labels = ["source", "status"]
+        yield _gauge(
+            "hookonce_events", "Events in the ledger", labels, [([e.source, e.status], e.count) for e in sums]
+        )
+        yield _gauge(
+            "hookonce_oldest_event_seconds",
+            "Age of the oldest event that is not over, since it came",
+            labels,
+            [([e.source, e.status], e.oldest_seconds) for e in sums if e.oldest_seconds is not None],
+        )
 
 
 def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
@@ -181,9 +175,8 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     due = backlog.due(connection)
     yield _gauge("hookonce_due", f"Events due now and not parked, {backlog.MAX_DUE} at most", [], [([], due)])
-    parked = [([word], float(count)) for word, count in backlog.parked(connection).items()]
     text = f"Runs that are parked, by the reason, {backlog.MAX_COUNTED} of each at most"
-    yield _gauge("hookonce_parked", text, ["reason"], parked)
+    yield _gauge("hookonce_parked", text, ["reason"], backlog.parked(connection))
 
 
 def _counters(
@@ -228,7 +221,6 @@ def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Itera
         ["source"],
         [([source], each.pruned) for source, each in of_sources.items()],
     )
-    statuses = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
     yield _counter(
         "hookonce_events_replayed",
         "Events that had ended and were replayed, by the status they had",
@@ -236,7 +228,7 @@ def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Itera
         [
             ([source, status], each.replayed[status])
             for source, each in of_sources.items()
-            for status in statuses
+            for status in (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
         ],
     )
 
@@ -262,7 +254,7 @@ def _tallies(
     fresh: Sequence[run_durations.Uncounted],
 ) -> Iterator[Metric]:
     found = Counter({Tally(kind, source): 0 for kind in OF_EACH_SOURCE for source in sources})
-    found |= {Tally(Kind.REDIS_ERROR, detail=phase): 0 for phase in PHASES}
+    found |= {Tally(Kind.REDIS_ERROR, detail=phase): 0 for phase in ("claim", "settle", "notify")}
     found |= {Tally(kind, handler, detail): 0 for kind, detail in OF_EACH_HANDLER for handler in handlers}
     found |= counters.totals(connection)
     for handler, what, number in fresh:
@@ -280,34 +272,26 @@ def _tallies(
 
 
 def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
-    """Sum up by operation: a scope names the tenant and the actor, too."""
+    """Sum up by operation: a scope names the tenant and the actor, too, or is only a hash of them."""
     numbers: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
     for each in backlog.open_operations(connection):
-        name = operation_of(each.scope)
+        hashed, is_listed = each.scope.startswith("sha256:"), each.scope.startswith("[")
+        name = "" if hashed else str(json.loads(each.scope)[0]) if is_listed else "api"
         numbers[name] += each.number
         oldest[name] = max(oldest[name], each.oldest)
     yield _gauge(
         "hookonce_operations_in_progress",
         "Keys of requests that are in progress",
         ["operation"],
-        [([name], number) for name, number in numbers.items()],
+        numbers,
     )
     yield _gauge(
         "hookonce_oldest_operation_seconds",
         "How long the oldest of them has been",
         ["operation"],
-        [([name], seconds) for name, seconds in oldest.items()],
+        oldest,
     )
-
-
-def operation_of(scope: str) -> str:
-    """Return the operation that a scope of keys belongs to; nothing where only its hash is kept."""
-    if scope.startswith("sha256:"):
-        return ""
-    if not scope.startswith("["):
-        return "api"
-    return str(json.loads(scope)[0])
 
 
 def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
@@ -319,7 +303,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
         "hookonce_missing_events",
         "Events that their sender lists and the ledger has not",
         ["source"],
-        [([source], number) for source, number in never_came.items()],
+        never_came,
     )
     failing = breakers.breakers(connection)
     yield _gauge(
@@ -340,7 +324,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
         ["handler"],
         [([each.handler], each.oldest_waiting_seconds or 0.0) for each in failing if each.is_open],
     )
-    waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
+    waiting = limit_gate.waiting(connection)
     yield _gauge(
         "hookonce_waiting_for_limit", "Runs that are queued for a slot of a limit", ["handler"], waiting
     )
@@ -371,8 +355,7 @@ def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
         ("hookonce_batch_events", "Events in batches that succeeded", "events"),
         ("hookonce_batch_halvings", "Batches that failed or were lost, and were halved", "halvings"),
     ):
-        rows = [([each.handler], getattr(each, field)) for each in figures]
-        yield _counter(name, text, ["handler"], rows)
+        yield _counter(name, text, ["handler"], {each.handler: getattr(each, field) for each in figures})
     parts = [([each.handler], float(each.waiting)) for each in figures]
     yield _gauge(
         "hookonce_batch_parts_waiting", "Parts of batches to be tried by themselves", ["handler"], parts
@@ -381,11 +364,10 @@ def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
 
 def _slots(connection: psycopg.Connection) -> Iterator[Metric]:
     workers = worker_slots.workers(connection)
-    busy, lost = sum(each.busy for each in workers), sum(each.lost for each in workers)
-    free = sum(each.slots for each in workers) - busy - lost
-    states = [(["busy"], float(busy)), (["free"], float(free)), (["lost"], float(lost))]
+    states = {"busy": sum(each.busy for each in workers), "lost": sum(each.lost for each in workers)}
+    states["free"] = sum(each.slots for each in workers) - sum(states.values())
     yield _gauge("hookonce_slots", "Slots of workers that run many at once", ["state"], states)
-    suspects = [([handler], float(count)) for handler, count in worker_slots.suspects(connection).items()]
+    suspects = worker_slots.suspects(connection)
     yield _gauge(
         "hookonce_suspects", "Runs that a dead process had under way, to be run alone", ["handler"], suspects
     )
@@ -396,23 +378,23 @@ def _slots(connection: psycopg.Connection) -> Iterator[Metric]:
         "hookonce_long_transaction_seconds",
         "Age of transactions that wrote and wait, the oldest",
         ["handler"],
-        [([handler], seconds) for handler, seconds in longest.items()],
+        longest,
     )
 
 
-def _counter(
-    name: str, text: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, text, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
+def _filled(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], float]] | Mapping[str, float],
+) -> Metric:
+    """Return a metric with its numbers; those of one label may be told by its value."""
+    family = kind(name, text, labels=labels)
+    for values, number in rows.items() if isinstance(rows, Mapping) else rows:
+        family.add_metric([values] if isinstance(values, str) else values, number)
     return family
 
 
-def _gauge(
-    name: str, text: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
-    return family
+_counter = partial(_filled, CounterMetricFamily)
+_gauge = partial(_filled, GaugeMetricFamily)
