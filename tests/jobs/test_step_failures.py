@@ -75,78 +75,94 @@ def test_result_that_cannot_be_stored_leaves_the_step_cut_off(inbox, monkeypatch
     assert (inbox.runs(), len(bank.charges)) == ([("a", "pay", "done", 2)], 1)
 
 
-def story(inbox):  # noqa: C901, PLR0915  a day of many handlers
-    """A day of steps: cut off, failed, stopped, repeated, replayed, and overtaken by another worker."""
-    bank, seen, asked, calls = Bank(), [], [], []
-    inbox.settings = replace(inbox.settings, keyring=KEYRING)
+class Day:
+    """Handlers with steps, and what became of these."""
 
-    def pay(event, _):
+    def __init__(self, inbox):
+        self.inbox, self.other = inbox, replace(inbox, drains=[])
+        self.bank, self.seen, self.asked, self.calls = Bank(), [], [], []
+
+    def pay(self, event, _):
         def charge(key):
-            charged = bank.charge(key)
+            charged = self.bank.charge(key)
             if event.attempt == 1:
                 raise Cut
             return charged
 
         def mail(key):
-            bank.charge(key)
+            self.bank.charge(key)
             if event.attempt < 4:
                 raise TimeoutError
             return ("sent",)
 
-        gave = event.step("charge", charge, recover=bank.find)
-        seen.append(event.step("mail", mail, recover=never_sent))
+        gave = event.step("charge", charge, recover=self.bank.find)
+        self.seen.append(event.step("mail", mail, recover=self.never_sent))
         if event.attempt < 5:
             raise LookupError
         return gave
 
-    def never_sent(key):
-        asked.append(key)
+    def never_sent(self, key):
+        self.asked.append(key)
         return steps_of_handlers.NEVER_HAPPENED
 
-    def ask(event, _):
+    def ask(self, event, _):
         def call(key):
-            bank.charge(key)
+            self.bank.charge(key)
             raise Cut
 
         return event.step("charge", call, on_unknown="stop")
 
-    def slow(event, _):
+    def slow(self, event, _):
         def call(_):
-            calls.append(event)
-            if len(calls) > 1:
+            self.calls.append(event)
+            if len(self.calls) > 1:
                 return 2
-            die(inbox)
-            other.work()
+            die(self.inbox)
+            self.other.work()
             return 1
 
         return event.step("charge", call)
 
-    def late(event, _):
-        inbox.connection.execute("UPDATE hookonce.queue SET token = gen_random_uuid() WHERE handler = 'late'")
-        event.step("charge", bank.charge)
+    def late(self, event, _):
+        self.inbox.connection.execute(
+            "UPDATE hookonce.queue SET token = gen_random_uuid() WHERE handler = 'late'"
+        )
+        event.step("charge", self.bank.charge)
 
-    def refuse(event, _):
+    def refuse(self, event, _):
+        def no(_):
+            raise GiveUp("no")
+
         event.step("charge", no)
 
-    def no(_):
-        raise GiveUp("no")
+    def work(self):
+        """Have each handler do its event."""
+        patterns = {"pay": "a.*", "ask": "a.*", "slow": "slow", "late": "late", "refuse": "refuse"}
+        for name, pattern in patterns.items():
+            self.inbox.on(getattr(self, name), attempts=9, pattern=pattern)
+        for name, kind in (("a", "a.a"), ("refuse", "refuse"), ("slow", "slow"), ("late", "late")):
+            self.inbox.deliver(name, type=kind)
+            self.inbox.work()
+        for each in self.other.drains:
+            each.close()
 
-    for handler in (pay, ask):
-        inbox.on(handler, attempts=9, pattern="a.*")
-    inbox.on(slow, attempts=9, pattern="slow")
-    inbox.on(late, attempts=9, pattern="late")
-    inbox.on(refuse, attempts=9, pattern="refuse")
-    other = replace(inbox, drains=[])
-    inbox.deliver("a", type="a.a")
-    inbox.work()
-    inbox.deliver("refuse", type="refuse")
-    inbox.work()
-    inbox.deliver("slow", type="slow")
-    inbox.work()
-    inbox.deliver("late", type="late")
-    inbox.work()
-    for each in other.drains:
-        each.close()
+    def steps_of(self, event):
+        ((number,),) = self.inbox.rows(f"SELECT id FROM hookonce.events WHERE event_id = '{event}'")  # noqa: S608
+        return number, ledger_steps.of_event(self.inbox.connection, number, KEYRING)
+
+    def replay(self, event, *forget):
+        list(
+            event_replays.replay(self.inbox.connection, [event], "a person", forget=list(forget), again=True)
+        )
+        self.inbox.work()
+
+
+def story(inbox):
+    """A day of steps: cut off, failed, stopped, repeated, replayed, and overtaken by another worker."""
+    inbox.settings = replace(inbox.settings, keyring=KEYRING)
+    day = Day(inbox)
+
+    day.work()
 
     assert {row[1]: row[2:] for row in inbox.runs()} == {
         "ask": ("dead", 2),
@@ -161,27 +177,21 @@ def story(inbox):  # noqa: C901, PLR0915  a day of many handlers
         ("pay", "mail", "completed"),
         ("slow", "charge", "completed"),
     ]
-    assert (seen, len(asked)) == ([["sent"]] * 2, 2)
-    (slow_one,) = [
-        step
-        for (event,) in inbox.rows("SELECT event FROM hookonce.steps WHERE handler = 'slow'")
-        for step in ledger_steps.of_event(inbox.connection, event, KEYRING)
-    ]
-    assert slow_one.result == 2
-    by_key = {key: bank.charges.count(key) for key in bank.charges}
+    assert (day.seen, len(day.asked)) == ([["sent"]] * 2, 2)
+    assert [step.result for step in day.steps_of("slow")[1]] == [2]
+    by_key = {key: day.bank.charges.count(key) for key in day.bank.charges}
     # ask charged, pay charged once, and three times by mail: under three keys
     assert sorted(by_key.values()) == [1, 1, 3]
-    ((event,),) = inbox.rows("SELECT id FROM hookonce.event_states WHERE event_id = 'a'")
-    assert {step.key for step in ledger_steps.of_event(inbox.connection, event, KEYRING)} == set(by_key)
+    event, known = day.steps_of("a")
+    assert {step.key for step in known} == set(by_key)
     stored = inbox.rows("SELECT result FROM hookonce.steps WHERE result IS NOT NULL")
     assert not any(b"sent" in result for (result,) in stored)
+
     inbox.connection.execute("DELETE FROM hookonce.queue WHERE handler = 'late'")
-    list(event_replays.replay(inbox.connection, [event], "a person", again=True))
-    inbox.work()
-    assert len(bank.charges) == 5
-    list(event_replays.replay(inbox.connection, [event], "a person", forget=["mail"], again=True))
-    inbox.work()
-    assert len(bank.charges) >= 6
+    day.replay(event)
+    assert len(day.bank.charges) == 5
+    day.replay(event, "mail")
+    assert len(day.bank.charges) >= 6
 
 
 def forgets_the_claim(patch):

@@ -174,65 +174,61 @@ def seed(inbox, words):
     The events by their ids: 1 to 5 done, 6 to 8 dead of a customer that is unknown, 9 and 10 dead of time,
     11 and 12 ignored, 13 held, 14 waiting, 15 done.
     """
-    connection = inbox.connection
     scopes = [api_tokens.Scope.READ, api_tokens.Scope.BODIES, api_tokens.Scope.REPLAY]
-    inbox.tokens["agent"] = api_tokens.create(connection, "agent", scopes, None, "a test")
+    inbox.tokens["agent"] = api_tokens.create(inbox.connection, "agent", scopes, None, "a test")
+    seed_events(Seeding(inbox.connection, words))
+    seed_trouble(inbox.connection, words)
 
-    def deliver(kind, *ids, **changes):
+
+@dataclass
+class Seeding:
+    """Stores events and what became of them; all that is said goes through `words`."""
+
+    connection: object
+    words: object
+
+    def deliver(self, kind, *ids, **changes):
         events = [
-            new_event(words(each), words(f'{{"id": "{each}"}}').encode(), type=words(kind), **changes)
+            new_event(
+                self.words(each), self.words(f'{{"id": "{each}"}}').encode(), type=self.words(kind), **changes
+            )
             for each in ids
         ]
-        rows = store(connection, events)
+        rows = store(self.connection, events)
         return [rows[event.key].id for event in events]
 
-    def run(events, handler, status, error=None, attempts=1):
+    def run(self, events, handler, status, error=None, attempts=1):
+        lines = lines_as_json([LogLine(at=3, level="info", logger="shop", text=self.words("crediting"))], 0)
         for event in events:
-            put_into_state(connection, event, runs=[(handler, status, attempts)])
+            put_into_state(self.connection, event, runs=[(handler, status, attempts)])
             if error:
-                connection.execute(
+                self.connection.execute(
                     "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)",
-                    [event, handler, attempts, words(error)],
+                    [event, handler, attempts, self.words(error)],
                 )
-                connection.execute(
+                self.connection.execute(
                     "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines) "
                     "SELECT id, %s, 1, %s, received_at, %s FROM hookonce.events WHERE id = %s",
-                    [
-                        handler,
-                        attempts,
-                        lines_as_json(
-                            [LogLine(at=3, level="info", logger="shop", text=words("crediting"))], 0
-                        ),
-                        event,
-                    ],
+                    [handler, attempts, lines, event],
                 )
 
-    account = words("acct_1")
-    paid = deliver("invoice.paid", "evt_1", "evt_2", "evt_3", "evt_4", "evt_5", account=account)
-    run(paid, "shop.credit", "done")
-    run(
-        deliver("invoice.payment_failed", "evt_6", "evt_7", "evt_8"),
-        "shop.credit",
-        "dead",
-        "ValueError: no such customer",
-        10,
-    )
-    run(
-        deliver("charge.refunded", "evt_9", "evt_10", account=account),
-        "books.refund",
-        "dead",
-        "TimeoutError: took 31 s",
-        10,
-    )
-    ignored = deliver("customer.created", "evt_11", "evt_12")
-    for event in ignored:
-        put_into_state(connection, event, "ignored")
-    (held,) = deliver("invoice.paid", "evt_13")
-    put_into_state(connection, held, "held")
-    run(deliver("invoice.paid", "evt_14"), "shop.credit", "waiting", "KeyError: 'total'", 2)
-    old = deliver("push", "evt_15", source="github", provider="github")
-    run(old, "ci.build", "done")
 
+def seed_events(seeding):
+    deliver, run = seeding.deliver, seeding.run
+    account = seeding.words("acct_1")
+    run(deliver("invoice.paid", *(f"evt_{n}" for n in range(1, 6)), account=account), "shop.credit", "done")
+    unknown, late = "ValueError: no such customer", "TimeoutError: took 31 s"
+    run(deliver("invoice.payment_failed", "evt_6", "evt_7", "evt_8"), "shop.credit", "dead", unknown, 10)
+    run(deliver("charge.refunded", "evt_9", "evt_10", account=account), "books.refund", "dead", late, 10)
+    for event in deliver("customer.created", "evt_11", "evt_12"):
+        put_into_state(seeding.connection, event, "ignored")
+    put_into_state(seeding.connection, *deliver("invoice.paid", "evt_13"), "held")
+    run(deliver("invoice.paid", "evt_14"), "shop.credit", "waiting", "KeyError: 'total'", 2)
+    run(deliver("push", "evt_15", source="github", provider="github"), "ci.build", "done")
+
+
+def seed_trouble(connection, words):
+    """Have a conflict, rejected deliveries, a pause, a breaker, a batch in halves and an alert."""
     store(connection, [new_event(words("evt_1"), b'{"id": "another body"}', type=words("invoice.paid"))])
     refused = [("stripe", "bad_signature")] * 4 + [("github", "stale")]
     rejected.add_rejections(
