@@ -9,6 +9,7 @@
 - `worker`: the RQ worker, and the one job it takes
 - `mirror`: what RQ's tools show of a worker
 - `claimer`: what one process claims, and looks after
+- `buffer`: what is claimed and not started
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
 - `slots`: one slot in the main thread, or a thread for each of many: what makes the attempts of what was claimed
 - `drain`: what an RQ job does, and what a worker is made of

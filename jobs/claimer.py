@@ -14,11 +14,14 @@ from sqlalchemy.exc import DataError
 
 from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
 from hookonce.jobs.attempts.endings import Sealing
+from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.last_claims import LastClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.jobs.attempts.shared import Buffer, Heartbeat, OwnClaims, Shared, listener_of
+from hookonce.jobs.attempts.shared import Shared, listener_of
 from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.attempts.transaction_guard import HandlerTransactions
+from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.plan import Plan, Room
 from hookonce.jobs.provider_lookup import provider_lookup

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from hookonce.jobs import handlers
 from hookonce.jobs.event import ReceivedEvent
@@ -136,22 +136,15 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     Raises `HandlerError` for values that make no sense.
     """
     _require_names("on", place, pattern)
+    limits = _Limits(attempts, backoff, timeout, isolation, rate, concurrency, per, breaker, tx)
 
     def register(function: Callable[..., object]) -> Callable[..., object]:
-        called = _name_of(function, name)
-        _require_transaction(called, tx, isolation)
         if name is None and uses_steps(function):
-            raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
-        handler = _handler_of(
-            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
-        )
-        limit = _run_limit(called, rate, concurrency, per)
-        handler = replace(handler, limit=limit, is_named=name is not None, durable=durable)
-        handler = replace(handler, stale=stale, entity=entity, version=version)
-        _require_order(handler)
-        if awaits is not None:
-            handler = replace(handler, awaits=_awaited(handler, awaits))
-        handlers.registry.add(handler)
+            raise HandlerError(STEPS_NEED_A_NAME.format(handler=_name_of(function, name)))
+        handler = limits.handler(_name_of(function, name), place, pattern, function)
+        handler = replace(handler, is_named=name is not None, durable=durable, stale=stale)
+        handler = replace(handler, entity=entity, version=version)
+        handlers.registry.add(_with_order(handler, awaits))
         return function
 
     return register
@@ -187,15 +180,13 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
     `HandlerError` for values that make no sense.
     """
     _require_names("on_batch", place, pattern)
+    limits = _Limits(attempts, backoff, timeout, isolation, rate, concurrency, per, breaker)
 
     def register(function: BatchFunction) -> BatchFunction:
         called = _name_of(function, name)
         _require_fit(called, place, unfit)
-        handler = _handler_of(
-            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, given="events"
-        )
-        limit = _run_limit(called, rate, concurrency, per)
-        handlers.registry.add(replace(handler, limit=limit, batch=_batch_size(called, most, wait)))
+        handler = limits.handler(called, place, pattern, function, given="events")
+        handlers.registry.add(replace(handler, batch=_batch_size(called, most, wait)))
         return function
 
     return register
@@ -214,31 +205,38 @@ def _name_of(function: Callable[..., Any], name: str | None) -> str:
     return name or f"{function.__module__}.{function.__qualname__}"
 
 
-def _handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
-    called: str,
-    place: str,
-    pattern: str,
-    function: Callable[..., Any],
-    attempts: int,
-    backoff: tuple[float | timedelta, float | timedelta],
-    timeout: float | timedelta,
-    isolation: str | None,
-    breaker: int | None,
-    tx: str | None = None,
-    *,
-    given: str = "event",
-) -> Handler:
-    """Check what handlers of any kind are declared with; `given`: what they take first. Raises `HandlerError`."""
-    for what, text in (("name", called), ("source or provider", place), ("type", pattern)):
-        _require_storable(what, text)
-    pauses, limit = _times(called, attempts, backoff, timeout)
-    _require_isolation(called, isolation)
-    _require_callable(called, function, given, is_long=tx is not None)
-    if breaker is not None and not _is_count(breaker):
-        raise HandlerError(f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1")
-    return Handler(
-        called, place, pattern, function, attempts, pauses, limit, isolation, breaker=breaker, tx=tx
-    )
+class _Limits(NamedTuple):
+    """The options of handlers of any kind."""
+
+    attempts: int
+    backoff: tuple[float | timedelta, float | timedelta]
+    timeout: float | timedelta
+    isolation: str | None
+    rate: str | None
+    concurrency: int | None
+    per: str | None
+    breaker: int | None
+    tx: str | None = None
+
+    def handler(
+        self, called: str, place: str, pattern: str, function: Callable[..., Any], given: str = "event"
+    ) -> Handler:
+        """Return a handler that has these options; `given`: what it takes first. Raises `HandlerError`."""
+        attempts, backoff, timeout, isolation, rate, concurrency, per, breaker, tx = self
+        _require_transaction(called, tx, isolation)
+        for what, text in (("name", called), ("source or provider", place), ("type", pattern)):
+            _require_storable(what, text)
+        pauses, longest = _times(called, attempts, backoff, timeout)
+        _require_isolation(called, isolation)
+        _require_callable(called, function, given, is_long=tx is not None)
+        if breaker is not None and not _is_count(breaker):
+            raise HandlerError(
+                f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
+            )
+        limit = _run_limit(called, rate, concurrency, per)
+        return Handler(
+            called, place, pattern, function, attempts, pauses, longest, isolation, limit, breaker, tx=tx
+        )
 
 
 def _require_storable(what: str, text: str) -> None:
@@ -347,8 +345,11 @@ def _require_transaction(called: str, tx: str | None, isolation: str | None) -> 
         )
 
 
-def _require_order(handler: Handler) -> None:
-    """Raise `HandlerError` for a `stale=` that can't be, or paths that are none or say half of it."""
+def _with_order(handler: Handler, awaits: object) -> Handler:
+    """Return a handler with what it awaits.
+
+    Raises `HandlerError` for a `stale=` that can't be, for paths that are none or say half of it, and as `_awaited`.
+    """
     stale, paths = handler.stale, (handler.entity, handler.version)
     wrong = None
     if stale is None and paths != (None, None):
@@ -363,6 +364,7 @@ def _require_order(handler: Handler) -> None:
         wrong = _wrong_paths(*paths)
     if wrong is not None:
         raise HandlerError(f"handler '{handler.name}': {wrong}")
+    return handler if awaits is None else replace(handler, awaits=_awaited(handler, awaits))
 
 
 def _awaited(handler: Handler, awaits: object) -> tuple[tuple[str, Awaited], ...]:

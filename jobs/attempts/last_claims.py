@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from hookonce.jobs.attempts.shared import OwnClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 
 
 class Lost(NamedTuple):

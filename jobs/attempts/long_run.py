@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.calls import handler_event_loop
+from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.ports import Attempt, Blocks, Transaction
-from hookonce.jobs.attempts.shared import Heartbeat
 from hookonce.jobs.attempts.transaction_guard import (
     OF_BLOCK,
     ROLLED_BACK,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from hookonce.jobs.attempts.shared import Buffer, MayStart
+from hookonce.jobs.buffer import Buffer, MayStart
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
 from hookonce.jobs.slots.slot import Slot
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun

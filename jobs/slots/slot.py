@@ -14,7 +14,7 @@ from typing import Protocol
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.ports import Attempt, Claimed
-from hookonce.jobs.attempts.shared import Buffer
+from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Registry
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.takeover import ConnectionLoss, WorkerEnd

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookonce.jobs.attempts.shared import Buffer
+from hookonce.jobs.buffer import Buffer
 
 LATER = 60
 

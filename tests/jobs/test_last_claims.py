@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hookonce.jobs.attempts.last_claims import LastClaims
-from hookonce.jobs.attempts.shared import OwnClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.slots.capacity import OneAtATime
 from hookonce.jobs.slots.single_slot import SingleSlot

@@ -11,9 +11,9 @@ from sqlalchemy import text
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookonce import LeaseLost
-from hookonce.jobs.attempts import shared
+from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD, TOO_LONG
-from hookonce.jobs.attempts.shared import OwnClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.transaction_guard import BLOCK_REFUSED
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
@@ -409,7 +409,7 @@ def test_heartbeat_that_fails_says_so_and_goes_on(caplog, inbox, error):
     held = OwnClaims()
     held.add(claiming.claim(inbox.connection, inbox.registry).runs)
 
-    shared.Heartbeat(held, away).beat()
+    heartbeat.Heartbeat(held, away).beat()
 
     assert f"the leases of 1 claims were not renewed: {error.__name__}" in caplog.text
     assert len(held.tokens) == 1

@@ -2,7 +2,7 @@
 
 import uuid
 
-from hookonce.jobs.attempts.shared import OwnClaims
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 
 EVENT = ClaimedEvent(*[None] * len(ClaimedEvent._fields))

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
-from hookonce.jobs.attempts.shared import Heartbeat, OwnClaims
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.receiver.ledger.runs import takeover
 from tests.support import claiming
 from tests.support.django_project import entry

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hookonce.jobs.attempts.ports import Attempt
-from hookonce.jobs.attempts.shared import Buffer
+from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots import capacity as capacities
 from hookonce.jobs.slots.capacity import QUICK as QUICK_LANE

@@ -3,9 +3,9 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs import claimer, plan
+from hookonce.jobs import buffer, claimer, plan
 from hookonce.jobs.attempts import attempt as attempts
-from hookonce.jobs.attempts import endings, shared, transaction_guard
+from hookonce.jobs.attempts import endings, heartbeat, transaction_guard
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.driver_cursors import Effect, GivenCursor
 from hookonce.jobs.attempts.transaction_guard import StatementGuard, TransactionGuard
@@ -84,7 +84,7 @@ def fails_without_the_token():
 
 
 def never_renews():
-    replace(shared.Heartbeat, "beat", lambda _: None)
+    replace(heartbeat.Heartbeat, "beat", lambda _: None)
 
 
 def leases_by_its_own_clock():
@@ -105,7 +105,7 @@ def starts_the_last_of_a_claim_first():
     def put(self, runs, until):
         return right(self, runs[::-1], until)
 
-    right = replace(shared.Buffer, "put", put)
+    right = replace(buffer.Buffer, "put", put)
 
 
 def charges_nobody_who_was_alone():
