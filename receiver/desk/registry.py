@@ -228,8 +228,12 @@ def action(  # noqa: PLR0913  all by keyword
     looks: Look | None = None,
     audits: str = "",
     is_atomic: bool = True,
+    changes: bool = True,
 ) -> Callable[[Callable[..., A]], Action[A]]:
-    """Make an action of a function, and list it; see `Action`. What is not atomic may take long."""
+    """Make an action of a function, and list it; see `Action`. What is not atomic may take long.
+
+    An action with another scope than to read `changes` something, unless it only costs too much.
+    """
 
     def made(function: Callable[..., A]) -> Action[A]:
         hints: dict[str, Any] = get_type_hints(function)
@@ -240,7 +244,7 @@ def action(  # noqa: PLR0913  all by keyword
             function,
             {role: hints[role] for role in ("which", "asked") if role in hints},
             None if answer is type(None) else answer,
-            scope in {Scope.REPLAY, Scope.ADMIN},
+            changes and scope in {Scope.REPLAY, Scope.ADMIN},
             asks,
             audits,
             is_atomic,

@@ -29,7 +29,7 @@ class Keys(ResponseModel):
     data: list[KeyUse]
 
 
-@action(scope=Scope.ADMIN)
+@action(scope=Scope.ADMIN, changes=False)
 def list_keys(desk: Desk) -> Keys:
     """List keys by id, and how many rows need each. It looks at every row, which takes a while."""
     used, keyring = key_rotation.used(desk.connection), desk.settings.keyring
