@@ -27,7 +27,7 @@ def server(disk):
 
 
 @pytest.fixture
-def crashing(server, redis_url):
+def crashing(server, redis_url, monkeypatch):
     """An inbox on a server of its own, which writes what is not flushed to its log as late as it can."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
@@ -37,7 +37,7 @@ def crashing(server, redis_url):
         connection.execute("CREATE DATABASE crashing")
     url = server.url.replace("@/hookonce?", "@/crashing?")
     migrate.upgrade(url)
-    yield from inbox.__wrapped__(url, redis_url)
+    yield from inbox.__wrapped__(url, redis_url, monkeypatch)
 
 
 def crash(inbox):
