@@ -100,7 +100,7 @@ def _items(values: Collection[Any], depth: int, sign: str = ": ") -> str:
     shown: list[str] = []
     before: object = None
     for name, each in islice(pairs, _MOST_ITEMS):
-        called = "" if name is None else f"{name if sign == '=' else _spelled(name, 0)}{sign}"
+        called = f"{name if sign == '=' else _spelled(name, 0)}{sign}" if isinstance(values, dict) else ""
         is_secret = _is_secret(name) or _is_secret(before)
         shown.append(called + (MASK if is_secret else _spelled(each, depth - 1)))
         is_text = type(each) is str or type(each) is bytes  # a metaclass of the user's is asked nothing

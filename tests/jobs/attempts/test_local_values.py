@@ -105,7 +105,7 @@ OTHER = ("Accept", "text/html")
     ("value", "shown"),
     [
         (dict([PAIR, OTHER]), "{'Authorization': [secret], 'Accept': 'text/html'}"),
-        ({b"x-api-key": b"abc"}, "{b'x-api-key': [secret]}"),
+        ({b"x-api-key": b"abc", None: 1}, "{b'x-api-key': [secret], None: 1}"),
         (PAIR, "('Authorization', [secret])"),
         ([PAIR, OTHER], "[('Authorization', [secret]), ('Accept', 'text/html')]"),
         ((list(PAIR), OTHER), "(['Authorization', [secret]], ('Accept', 'text/html'))"),
