@@ -243,8 +243,9 @@ class Approximate:
                 "whether its key came before: leave it out"
             )
         found: list[bool] = []
+        digests = [self._digest(each) for each in ids]
         for begin in range(0, len(ids), MAX_AT_ONCE):
-            some = ids[begin : begin + MAX_AT_ONCE]
+            some = digests[begin : begin + MAX_AT_ONCE]
             try:
                 with asking():
                     found += self._answers(mode, some)
@@ -254,16 +255,21 @@ class Approximate:
                 found += [True] * len(some)
         return found
 
-    def _answers(self, mode: str, ids: Sequence[str]) -> list[bool]:
-        digests = b"".join(
-            hashlib.blake2b(each.encode(), digest_size=_BYTES_OF_DIGEST).digest() for each in ids
-        )
+    def _digest(self, text: str) -> bytes:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"approximate '{self.name}' is given {type(text).__name__} for an id; expected str"
+            )
+        whole = text.encode(errors="surrogatepass")  # JSON may hold half a surrogate
+        return hashlib.blake2b(whole, digest_size=_BYTES_OF_DIGEST).digest()
+
+    def _answers(self, mode: str, digests: Sequence[bytes]) -> list[bool]:
         unanswered, shape = self._unanswered, self.shape
         span = shape.keep // timedelta(milliseconds=1)
         script = self._connected()
-        values = [mode, span, shape.bits, shape.hashes, digests, unanswered]
+        values = [mode, span, shape.bits, shape.hashes, b"".join(digests), unanswered]
         marks, since = items(script([self._key], values), 2)
-        if not isinstance(marks, bytes) or len(marks) != len(ids) or not isinstance(since, bytes):
+        if not isinstance(marks, bytes) or len(marks) != len(digests) or not isinstance(since, bytes):
             raise RedisUnavailable("an answer that is none of a script of ours")
         self._unanswered -= unanswered
         if self._since and since != self._since:

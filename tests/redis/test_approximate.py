@@ -136,6 +136,21 @@ def test_redis_that_is_away_makes_every_id_new_and_is_counted(client, redis_url,
     assert figures(client)[0].unanswered == 2
 
 
+@pytest.mark.usefixtures("client")
+def test_any_text_is_an_id_and_hides_no_other():
+    clicks = declared()
+    clicks.mark(["a", "\ud800", "\0", ""])
+
+    assert clicks.new(["a", "\ud800", "\udfff", "\0", "", "b"]) == ["\udfff", "b"]
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("other", [1, None, b"a"])
+def test_what_is_no_text_is_refused_and_not_taken_for_new(other):
+    with pytest.raises(TypeError, match=r"'clicks' is given .*; expected str"):
+        declared().new(["a", other])
+
+
 def test_redis_that_has_forgotten_is_told(client, caplog):
     clicks = declared()
     clicks.mark(["a"])
