@@ -98,7 +98,7 @@ class Cluster:
         if time.monotonic() - self._reread_at < _REREAD_INTERVAL:
             return
         self._reread_at = time.monotonic()
-        with suppress(redis.RedisError, redis.exceptions.RedisClusterException):  # a slot without a node
+        with suppress(Exception):  # a slot without a node, or an answer that makes the library raise anything
             self._connected().nodes_manager.initialize()
 
     def _connected(self) -> Any:  # noqa: ANN401  redis-py's client

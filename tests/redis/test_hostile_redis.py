@@ -26,7 +26,7 @@ from hookonce.receiver.redis.dedup_window import DedupWindow, Remembered, Window
 from hookonce.receiver.redis.sign_in_attempts import take
 from hookonce.receiver.redis.work_queue import WorkQueue
 from hookonce.receiver.redis.workers import alive
-from tests.support.hostile_redis import honest
+from tests.support.hostile_redis import HostileRedis, honest
 from tests.support.waiting import until
 
 PROMPT = 2.5
@@ -483,6 +483,33 @@ def test_no_answer_of_redis_turns_a_delivery_into_an_error(open_sources, hostile
 
     assert wrong == []
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+MAPS = {
+    "a slot of itself": b"*1\r\n:1\r\n",
+    "a range of words": b"*1\r\n*3\r\n+a\r\n+b\r\n*2\r\n+h\r\n+p\r\n",
+    "a node without a place": b"*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",
+    "too many slots": b"*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+}
+
+
+@pytest.mark.parametrize("command", [b"CLUSTER", b"COMMAND", b"INFO", b"SET", b"EVAL"])
+def test_no_answer_of_a_cluster_turns_a_delivery_into_an_error(open_sources, command):
+    answers, wrong = ANSWERS | MAPS, []
+    with contextlib.closing(HostileRedis()) as node:
+        port = int(node.url.rpartition(":")[2])
+        whole = b"*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\na\r\n" % port
+        usual = {b"CLUSTER": whole, b"COMMAND": b"*0\r\n", b"INFO": b"$0\r\n\r\n", b"SET": b"$-1\r\n"}
+        shop = open_sources(LIMITED, WINDOW_REDIS_URL=node.url)
+        for number, (name, answer) in enumerate(answers.items()):
+            node.says = lambda phase, asked, said=usual | {command: answer}: (
+                said.get(asked[0]) or honest(phase, asked)
+            )
+            shop.intake._client.close()  # noqa: SLF001  so that it asks for the map
+            shop.intake.breaker.succeeded()
+            wrong += [(name, *each) for each in wrong_about(shop, f"evt_{number}")]
+
+    assert wrong == []
 
 
 def test_delivery_hangs_on_no_answer_that_never_ends(open_sources, hostile):

@@ -27,13 +27,15 @@ def honest(phase, command):
 
 
 class HostileRedis:
-    """Listens on a unix socket in a directory; `says(phase, command)` makes each answer: bytes, or pieces of bytes.
+    """Listens on a unix socket in a directory, or at a port as the node of a cluster.
+
+    `says(phase, command)` makes each answer: bytes, or pieces of bytes.
 
     The phase is `hello` for what a client says first, `claim`, `settle` or `limit` for our scripts, and else `other`.
     None hangs up.
     """
 
-    def __init__(self, directory):
+    def __init__(self, directory=None):
         self.says = honest
         self.ended = threading.Event()
         self._phases = {
@@ -41,10 +43,14 @@ class HostileRedis:
             for phase, text in SCRIPTS.items()
         }
         self._phases |= {text.encode(): phase for phase, text in SCRIPTS.items()}
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(directory / "hostile.sock"))
-        self._listener.listen(64)
-        self.url = f"unix://{directory / 'hostile.sock'}?db=1"
+        if directory is None:
+            self._listener = socket.create_server(("127.0.0.1", 0))
+            self.url = f"redis+cluster://127.0.0.1:{self._listener.getsockname()[1]}"
+        else:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(directory / "hostile.sock"))
+            self._listener.listen(64)
+            self.url = f"unix://{directory / 'hostile.sock'}?db=1"
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._clients = []
         self._threads[0].start()
