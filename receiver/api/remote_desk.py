@@ -7,31 +7,22 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from hookonce.receiver.api.routes import BY_NAME, Operation
+from hookonce.receiver.desk import refusals
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import (
-    Ambiguous,
-    Conflict,
-    Contradictory,
-    Forbidden,
-    Invalid,
-    NotFound,
-    Unauthorized,
-)
-from hookonce.receiver.desk.refusals import Refused as RefusedByDesk
 from hookonce.receiver.desk.registry import Action, Answer, Octets
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 
 A = TypeVar("A", bound=Answer)
-_KINDS: Mapping[int, type[RefusedByDesk]] = {
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    422: Invalid,
+_KINDS: Mapping[int, type[refusals.Refused]] = {
+    401: refusals.Unauthorized,
+    403: refusals.Forbidden,
+    404: refusals.NotFound,
+    409: refusals.Conflict,
+    422: refusals.Invalid,
 }
-_BY_CODE: Mapping[str, type[RefusedByDesk]] = {"ambiguous": Ambiguous, "contradictory": Contradictory}
+_BY_CODE = {each.usual_code: each for each in (refusals.Ambiguous, refusals.Contradictory)}
 
 
 class RemoteDesk:
@@ -77,7 +68,9 @@ def _path(operation: Operation, which: RequestModel | None) -> str:
     named = {} if which is None else which.model_dump(mode="json")
     # However these are quoted, they are resolved.
     if steps := [each for each in named.values() if each in {".", ".."}]:
-        raise Invalid(f"{steps[0]!r} can't be asked of another inbox by this name; give the ledger id")
+        raise refusals.Invalid(
+            f"{steps[0]!r} can't be asked of another inbox by this name; give the ledger id"
+        )
     return operation.path.format_map({name: quote(str(each), safe="") for name, each in named.items()})
 
 

@@ -18,7 +18,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -221,5 +221,10 @@ def main() -> Any:  # noqa: ANN401  never returns
 
             dotenv_file.load()
         color = False if os.environ.get("NO_COLOR") else None
-        cli.main(prog_name="hookonce", standalone_mode=False, color=color)
+        with ExitStack() as stack:
+            if {"-h", "--help"} & {*sys.argv}:
+                from hookonce.receiver.cli.output.printing import paged
+
+                stack.enter_context(paged())
+            cli.main(prog_name="hookonce", standalone_mode=False, color=color)
     sys.exit(Exit.OK)

@@ -60,7 +60,7 @@ def listing(  # noqa: PLR0913  all but three by keyword
         if not rows and (hint := getattr(found[-1], "hint", None)):
             tell(clean(hint))
         if not getattr(found[-1], "is_complete", True):
-            tell(cut.format(**given))
+            tell(cut.format(limit=len(rows)))
         if then:
             then(found[-1])
 

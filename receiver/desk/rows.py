@@ -1,60 +1,35 @@
 """Rows of the ledger that are answers as they are, and their bounds, for pages and commands, which know no more."""
 
-from hookonce.receiver.intake.explain.checks import Check
-from hookonce.receiver.ledger.access.api_tokens import Scope, Token
-from hookonce.receiver.ledger.access.audit_log import Change
-from hookonce.receiver.ledger.alerts import Alert
-from hookonce.receiver.ledger.handlers import HandlerLimits
-from hookonce.receiver.ledger.maintenance.retention import Pruned
-from hookonce.receiver.ledger.pauses import Pause
-from hookonce.receiver.ledger.quarantine import Holding
-from hookonce.receiver.ledger.queries.event_details import Run
-from hookonce.receiver.ledger.queries.events import Event
-from hookonce.receiver.ledger.queries.handler_stats import RUNS_LOOKED_AT
-from hookonce.receiver.ledger.replay.bulk import BulkReplay
-from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, DoneRun, ReplayOutcome, ReplayResult
-from hookonce.receiver.ledger.results import AttemptLog, LogLine
-from hookonce.receiver.ledger.runs.breakers import Breaker
-from hookonce.receiver.ledger.stats.activity import Count
-from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
-from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueState
-from hookonce.receiver.ledger.stats.totals import StatusCount
-from hookonce.receiver.ledger.steps import Step, StepStatus
-from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback, calls
-from hookonce.receiver.ledger.waits import Wait
-
-__all__ = [
-    "GOOD",
-    "MAX_COUNTED",
-    "MAX_LISTED",
-    "REPLAY_BATCH",
-    "RUNS_LOOKED_AT",
-    "Alert",
-    "AttemptLog",
-    "Breaker",
-    "BulkReplay",
-    "Change",
-    "Check",
-    "Count",
-    "DoneRun",
-    "Event",
-    "Frame",
-    "HandlerLimits",
-    "Holding",
-    "IssueState",
-    "LogLine",
-    "Pause",
-    "Pruned",
-    "Raised",
-    "ReplayOutcome",
-    "ReplayResult",
-    "Run",
-    "Scope",
-    "StatusCount",
-    "Step",
-    "StepStatus",
-    "Token",
-    "Traceback",
-    "Wait",
-    "calls",
-]
+from hookonce.receiver.intake.explain.checks import Check as Check
+from hookonce.receiver.ledger.access.api_tokens import Scope as Scope
+from hookonce.receiver.ledger.access.api_tokens import Token as Token
+from hookonce.receiver.ledger.access.audit_log import Change as Change
+from hookonce.receiver.ledger.alerts import Alert as Alert
+from hookonce.receiver.ledger.handlers import HandlerLimits as HandlerLimits
+from hookonce.receiver.ledger.maintenance.retention import Pruned as Pruned
+from hookonce.receiver.ledger.pauses import Pause as Pause
+from hookonce.receiver.ledger.quarantine import Holding as Holding
+from hookonce.receiver.ledger.queries.event_details import Run as Run
+from hookonce.receiver.ledger.queries.events import Event as Event
+from hookonce.receiver.ledger.queries.handler_stats import RUNS_LOOKED_AT as RUNS_LOOKED_AT
+from hookonce.receiver.ledger.replay.bulk import BulkReplay as BulkReplay
+from hookonce.receiver.ledger.replay.events import GOOD as GOOD
+from hookonce.receiver.ledger.replay.events import REPLAY_BATCH as REPLAY_BATCH
+from hookonce.receiver.ledger.replay.events import DoneRun as DoneRun
+from hookonce.receiver.ledger.replay.events import ReplayOutcome as ReplayOutcome
+from hookonce.receiver.ledger.replay.events import ReplayResult as ReplayResult
+from hookonce.receiver.ledger.results import AttemptLog as AttemptLog
+from hookonce.receiver.ledger.results import LogLine as LogLine
+from hookonce.receiver.ledger.runs.breakers import Breaker as Breaker
+from hookonce.receiver.ledger.stats.activity import Count as Count
+from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED as MAX_COUNTED
+from hookonce.receiver.ledger.stats.issues import MAX_LISTED as MAX_LISTED
+from hookonce.receiver.ledger.stats.issues import IssueState as IssueState
+from hookonce.receiver.ledger.stats.totals import StatusCount as StatusCount
+from hookonce.receiver.ledger.steps import Step as Step
+from hookonce.receiver.ledger.steps import StepStatus as StepStatus
+from hookonce.receiver.ledger.traceback_frames import Frame as Frame
+from hookonce.receiver.ledger.traceback_frames import Raised as Raised
+from hookonce.receiver.ledger.traceback_frames import Traceback as Traceback
+from hookonce.receiver.ledger.traceback_frames import calls as calls
+from hookonce.receiver.ledger.waits import Wait as Wait

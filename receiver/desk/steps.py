@@ -19,13 +19,7 @@ from hookonce.receiver.ledger.waits import MOST_LISTED, Noted, OpenWait
 
 
 class Steps(ResponseModel):
-    """The steps of an event, by handler and in the order they began."""
-
-    data: list[Step]
-
-
-class StoppedSteps(ResponseModel):
-    """Steps that wait for a person, those of the newest events first."""
+    """Steps: of an event by handler and in the order they began, of all those of the newest events first."""
 
     data: list[Step]
 
@@ -40,9 +34,9 @@ class StepDecision(RequestModel):
 
 
 @action(scope=Scope.READ)
-def list_stopped_steps(desk: Desk) -> StoppedSteps:
+def list_stopped_steps(desk: Desk) -> Steps:
     """List the steps that wait for a person, 1000 at most."""
-    return StoppedSteps(data=content.stopped_steps(desk))
+    return Steps(data=content.stopped_steps(desk))
 
 
 @action(scope=Scope.READ)

@@ -6,6 +6,7 @@ import pytest
 
 from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, other_words
 from hookonce.receiver.cli.output import tables, terminal_tables
+from tests.support import terminal
 from tests.support.for_each import for_each
 
 
@@ -144,3 +145,20 @@ def test_group_alone_prints_its_help_and_is_no_mistake(hookonce, words):
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.lines == hookonce(*words, "--help").lines
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ([], "Usage: hookonce"),
+        (["--help"], "Usage: hookonce"),
+        (["replay", "-h"], "Usage: hookonce replay"),
+        (["help", "replay"], "Usage: hookonce replay"),
+        (["help"], "Try:"),
+    ],
+    ids=" ".join,
+)
+def test_help_begins_with_its_beginning_on_a_terminal(command, first):
+    rows, is_paged = terminal.screen(*command)
+
+    assert (rows[0].startswith(first), is_paged) == (True, True)

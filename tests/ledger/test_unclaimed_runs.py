@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from hookonce.receiver.cli.doctor import lost_events as doctor
+from hookonce.receiver.cli.doctor.ledger_checks import ledger_checks
 from hookonce.receiver.ledger.maintenance import lost_events
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import until
@@ -36,7 +36,7 @@ def test_run_whose_claim_is_gone_is_claimed_again_and_taken_over(inbox, unclaime
 
 
 def test_doctor_names_runs_whose_claim_is_gone(inbox, unclaimed):
-    (_, finding) = doctor.lost_events(inbox.settings)
+    (_, finding) = ledger_checks(inbox.settings)
 
     assert (finding.level, finding.check) == ("fail", "claims")
     assert f"newest events: {unclaimed})" in finding.text

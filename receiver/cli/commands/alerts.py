@@ -46,9 +46,6 @@ alerts.add_command(
             "state": click.Option(
                 ["--all", "state"], flag_value="all", default="open", help="Those that have ended, too."
             ),
-            "limit": click.Option(
-                ["--limit"], default=100, show_default=True, type=click.IntRange(1), help="At most so many."
-            ),
         },
     )
 )

@@ -8,7 +8,7 @@ import click
 
 from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.event_listing import document, print_events, say_empty
-from hookonce.receiver.cli.output.printing import tell
+from hookonce.receiver.cli.output.printing import paged, tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.cli.output.words import counted
@@ -54,18 +54,19 @@ def group(given: Mapping[str, Any], *, as_json: bool) -> None:
         found = here.ask(list_dead_letters, asked=asking(DeadLettersQuery, **given))
     if not found.data and not as_json:
         say_empty(given, found.hint)
-    for each in found.data:
-        if as_json:
-            print_json(each.model_dump())
-            continue
-        number = f"{each.count:>6} {'event' if each.count == 1 else 'events'}"
-        click.echo(
-            f"{click.style(number, bold=True)}  {clean(each.handler or 'can not be read')}, "
-            f"the last {ago(each.newest_at)}"
-        )
-        click.echo(f"        {click.style(clean(each.error), fg='red')}")
-        click.echo(f"        hookonce events show {each.newest_events[0]}")
-        if each.issue:
-            click.echo(f"        hookonce issues show {each.issue}")
+    with paged():
+        for each in found.data:
+            if as_json:
+                print_json(each.model_dump())
+                continue
+            number = f"{each.count:>6} {'event' if each.count == 1 else 'events'}"
+            click.echo(
+                f"{click.style(number, bold=True)}  {clean(each.handler or 'can not be read')}, "
+                f"the last {ago(each.newest_at)}"
+            )
+            click.echo(f"        {click.style(clean(each.error), fg='red')}")
+            click.echo(f"        hookonce events show {each.newest_events[0]}")
+            if each.issue:
+                click.echo(f"        hookonce issues show {each.issue}")
     if not (found.is_complete or as_json):
         tell(f"the newest {MAX_GROUPED} dead events were grouped")

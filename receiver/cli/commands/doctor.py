@@ -7,18 +7,8 @@ from collections.abc import Iterator
 
 import click
 
-from hookonce.receiver.cli.doctor import (
-    alert_targets,
-    brokers,
-    configuration,
-    conflicts,
-    encryption,
-    handlers,
-    lost_events,
-    never_came,
-    servers,
-    slots,
-)
+from hookonce.receiver.cli.doctor import brokers, configuration, encryption, handlers, servers, slots
+from hookonce.receiver.cli.doctor.ledger_checks import ledger_checks
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.exits import Exit
@@ -60,10 +50,7 @@ def _findings() -> Iterator[Finding]:
     yield from configuration.secrets(settings)
     yield from configuration.urls(settings)
     yield from servers.postgresql(settings.database_url)
-    yield from lost_events.lost_events(settings)
-    yield from never_came.never_came(settings)
-    yield from conflicts.conflicts(settings)
-    yield from alert_targets.alert_targets(settings)
+    yield from ledger_checks(settings)
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)

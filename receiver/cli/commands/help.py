@@ -4,6 +4,7 @@ import click
 
 from hookonce.receiver.cli import COMMANDS, FURTHER, SHOWN, cli, write_groups
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.printing import page
 from hookonce.receiver.cli.output.tables import show
 from hookonce.receiver.vocabulary import EXITS
 
@@ -20,13 +21,13 @@ def help_(word: str | None) -> None:
         formatter = click.HelpFormatter(width=min(context.terminal_width or 80, 80))
         every = {title: sorted([*names, *FURTHER[title]]) for title, names in SHOWN.items()}
         write_groups(formatter, every)
-        click.echo(formatter.getvalue().rstrip("\n"))
+        page(formatter.getvalue().rstrip("\n"))
     elif word == "exits":
         show(("code", "means"), [(int(code), EXITS[code.name]) for code in Exit])
     elif word in COMMANDS:
         command = cli.get_command(context, word)
         if command:
-            click.echo(command.get_help(click.Context(command, context.parent, word)))
+            page(command.get_help(click.Context(command, context.parent, word)))
     else:
         _explain(word)
 

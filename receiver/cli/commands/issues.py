@@ -56,15 +56,6 @@ issues = click.Group(
             cut="the {limit} that failed last",
             name="list",
             about="List issues, those that failed last first.",
-            instead={
-                "limit": click.Option(
-                    ["--limit"],
-                    default=50,
-                    show_default=True,
-                    type=click.IntRange(1, 200),
-                    help="At most so many.",
-                )
-            },
         ),
         shown(get_issue, _show, name="show", about="Show an issue, and its newest failures."),
         shown(

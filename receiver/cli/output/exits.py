@@ -64,7 +64,9 @@ def exits() -> Iterator[None]:
         click.echo("stopped", err=True)
         sys.exit(Exit.INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else error.message)
+        from hookonce.receiver.cli.output.printing import page  # few commands end so
+
+        page(error.ctx.get_help() if error.ctx else error.message)
         sys.exit(Exit.OK)
     except click.ClickException as error:
         _tell(_of_click(error))
