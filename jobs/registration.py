@@ -3,7 +3,8 @@
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -186,7 +187,8 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
         called = _name_of(function, name)
         _require_fit(called, place, unfit)
         handler = limits.handler(called, place, pattern, function, given="events")
-        handlers.registry.add(replace(handler, batch=_batch_size(called, most, wait)))
+        with _mistakes_of(f"handler '{called}'"):
+            handlers.registry.add(replace(handler, batch=BatchSize(most, _batch_wait(wait))))
         return function
 
     return register
@@ -223,17 +225,15 @@ class _Limits(NamedTuple):
     ) -> Handler:
         """Return a handler that has these options; `given`: what it takes first. Raises `HandlerError`."""
         attempts, backoff, timeout, isolation, rate, concurrency, per, breaker, tx = self
-        _require_transaction(called, tx, isolation)
         for what, text in (("name", called), ("source or provider", place), ("type", pattern)):
             _require_storable(what, text)
-        pauses, longest = _times(called, attempts, backoff, timeout)
-        _require_isolation(called, isolation)
+        with _mistakes_of(f"handler '{called}'"):
+            _require_transaction(tx, isolation)
+            pauses, longest = _times(attempts, backoff, timeout)
+            if breaker is not None and not _is_count(breaker):
+                raise ValueError(f"{breaker=} is wrong; expected a number of failures from 1")
+            limit = _run_limit(rate, concurrency, per)
         _require_callable(called, function, given, is_long=tx is not None)
-        if breaker is not None and not _is_count(breaker):
-            raise HandlerError(
-                f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
-            )
-        limit = _run_limit(called, rate, concurrency, per)
         return Handler(
             called, place, pattern, function, attempts, pauses, longest, isolation, limit, breaker, tx=tx
         )
@@ -273,26 +273,28 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+@contextmanager
+def _mistakes_of(what: str) -> Iterator[None]:
+    """Have a `ValueError` be a `HandlerError` that names its handler, or an option of that."""
+    try:
+        yield
+    except ValueError as error:
+        raise HandlerError(f"{what}: {error}") from None
+
+
 def _times(
-    called: str,
-    attempts: int,
-    backoff: tuple[float | timedelta, float | timedelta],
-    timeout: float | timedelta,
+    attempts: int, backoff: tuple[float | timedelta, float | timedelta], timeout: float | timedelta
 ) -> tuple[tuple[timedelta, timedelta], timedelta]:
-    """Return the first and the longest pause, and the time limit. Raises `HandlerError`."""
+    """Return the first and the longest pause, and the time limit. Raises `ValueError`."""
     try:
         first, longest = (_duration(value) for value in backoff)
     except (TypeError, ValueError, OverflowError):
-        wanted = (
-            "expected two pauses, the first and the longest, in seconds or as timedeltas: backoff=(5, 3600)"
-        )
-        raise HandlerError(f"handler '{called}': {backoff=} is wrong; {wanted}") from None
+        wanted = "expected two pauses, the first and the longest, in seconds or as timedeltas"
+        raise ValueError(f"{backoff=} is wrong; {wanted}: backoff=(5, 3600)") from None
     try:
         limit = _duration(timeout)
     except (TypeError, ValueError, OverflowError):
-        raise HandlerError(
-            f"handler '{called}': {timeout=} is wrong; expected seconds or a timedelta"
-        ) from None
+        raise ValueError(f"{timeout=} is wrong; expected seconds or a timedelta") from None
     wrong = []
     if not _is_count(attempts):
         wrong.append(f"{attempts=} is wrong; expected a number from 1")
@@ -302,47 +304,32 @@ def _times(
         most = f"{MAX_TIMEOUT.total_seconds():g} s"
         wrong.append(f"{timeout=} is wrong; expected more than 0, and {most} at most")
     if wrong:
-        raise HandlerError(f"handler '{called}': {'; '.join(wrong)}")
+        raise ValueError("; ".join(wrong))
     return (first, longest), limit
 
 
-def _require_isolation(called: str, isolation: str | None) -> None:
-    """Raise `HandlerError` for what is no isolation level."""
-    if isolation is not None and isolation not in ISOLATION_LEVELS:
-        raise HandlerError(
-            f"handler '{called}': {isolation=} is not an isolation level; expected one of "
-            + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
-        )
-
-
-def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str | None) -> RunLimit | None:
-    """Return what a handler's runs are held to, if anything. Raises `HandlerError`."""
+def _run_limit(rate: str | None, concurrency: int | None, per: str | None) -> RunLimit | None:
+    """Return what a handler's runs are held to, if anything. Raises `ValueError`."""
     if rate is None and concurrency is None:
         if per is not None:
-            raise HandlerError(f"handler '{called}': per={per!r} without rate= or concurrency=")
+            raise ValueError(f"{per=} without rate= or concurrency=")
         return None
     if per is not None and per not in PER:
-        raise HandlerError(
-            f"handler '{called}': {per=} is nothing to count by; expected 'account' or 'source'"
-        )
+        raise ValueError(f"{per=} is nothing to count by; expected 'account' or 'source'")
     if concurrency is not None and not _is_count(concurrency):
-        raise HandlerError(f"handler '{called}': {concurrency=} is wrong; expected a number from 1")
-    try:
-        return RunLimit(None if rate is None else Rate.parse(rate), concurrency, per)
-    except ValueError as error:
-        raise HandlerError(f"handler '{called}': {error}") from None
+        raise ValueError(f"{concurrency=} is wrong; expected a number from 1")
+    return RunLimit(None if rate is None else Rate.parse(rate), concurrency, per)
 
 
-def _require_transaction(called: str, tx: str | None, isolation: str | None) -> None:
-    """Raise `HandlerError` for a `tx=` there is not, or one with an isolation level for a transaction there is not."""
+def _require_transaction(tx: str | None, isolation: str | None) -> None:
+    """Raise `ValueError` for a `tx=` or an isolation level there is not, or one for a transaction there is not."""
     if tx not in {None, NO_TRANSACTION}:
-        raise HandlerError(
-            f"handler '{called}': {tx=} is wrong; expected 'none', or nothing for a transaction"
-        )
+        raise ValueError(f"{tx=} is wrong; expected 'none', or nothing for a transaction")
     if tx is not None and isolation is not None:
-        raise HandlerError(
-            f"handler '{called}': isolation={isolation!r} is of a transaction, and tx='none' gives none"
-        )
+        raise ValueError(f"{isolation=} is of a transaction, and tx='none' gives none")
+    if isolation is not None and isolation not in ISOLATION_LEVELS:
+        levels = ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
+        raise ValueError(f"{isolation=} is not an isolation level; expected one of {levels}")
 
 
 def _with_order(handler: Handler, awaits: object) -> Handler:
@@ -350,20 +337,21 @@ def _with_order(handler: Handler, awaits: object) -> Handler:
 
     Raises `HandlerError` for a `stale=` that can't be, for paths that are none or say half of it, and as `_awaited`.
     """
-    stale, paths = handler.stale, (handler.entity, handler.version)
-    wrong = None
-    if stale is None and paths != (None, None):
-        wrong = "entity= and version= are for stale=; expected stale='skip' or stale='flag' with them"
-    elif stale is not None and stale not in (SKIP, FLAG):
-        wrong = f"{stale=} is wrong; expected 'skip' or 'flag'"
-    elif stale is not None and handler.is_long:
-        wrong = "stale= needs a transaction, and tx='none' gives none; leave one of them out"
-    elif stale is not None and not handler.is_named:
-        wrong = 'stale= needs name=, as in name="orders": what was done is kept under that name'
-    elif paths != (None, None):
-        wrong = _wrong_paths(*paths)
-    if wrong is not None:
-        raise HandlerError(f"handler '{handler.name}': {wrong}")
+    with _mistakes_of(f"handler '{handler.name}'"):
+        stale, paths = handler.stale, (handler.entity, handler.version)
+        wrong = None
+        if stale is None and paths != (None, None):
+            wrong = "entity= and version= are for stale=; expected stale='skip' or stale='flag' with them"
+        elif stale is not None and stale not in (SKIP, FLAG):
+            wrong = f"{stale=} is wrong; expected 'skip' or 'flag'"
+        elif stale is not None and handler.is_long:
+            wrong = "stale= needs a transaction, and tx='none' gives none; leave one of them out"
+        elif stale is not None and not handler.is_named:
+            wrong = 'stale= needs name=, as in name="orders": what was done is kept under that name'
+        elif paths != (None, None):
+            _require_paths(*paths)
+        if wrong is not None:
+            raise ValueError(wrong)
     return handler if awaits is None else replace(handler, awaits=_awaited(handler, awaits))
 
 
@@ -386,28 +374,26 @@ def _awaited(handler: Handler, awaits: object) -> tuple[tuple[str, Awaited], ...
         awaited = Awaited(*told)
         for what, text in (("name of a wait", name), ("source or provider", told[0]), ("type", told[1])):
             _require_storable(what, text)
-        if wrong := _wrong_path(awaited.place):
-            raise HandlerError(f"{called} '{name}': {wrong}")
+        with _mistakes_of(f"{called} '{name}'"):
+            _require_path(awaited.place)
         found.append((name, awaited))
     return tuple(found)
 
 
-def _wrong_paths(entity: object, version: object) -> str | None:
+def _require_paths(entity: object, version: object) -> None:
     if entity is None or version is None:
-        return f"entity= and version= go together; {'entity' if entity is None else 'version'}= is missing"
+        missing = "entity" if entity is None else "version"
+        raise ValueError(f"entity= and version= go together; {missing}= is missing")
     if not isinstance(entity, tuple) or not entity:
-        return f'{entity=} is no tuple of paths; expected one like entity=("$.order.id",)'
-    return next(filter(None, (_wrong_path(str(path)) for path in (*entity, version))), None)
+        raise ValueError(f'{entity=} is no tuple of paths; expected one like entity=("$.order.id",)')
+    for path in (*entity, version):
+        _require_path(str(path))
 
 
-def _wrong_path(path: str) -> str | None:
-    try:
-        steps = json_paths.parse(path)
-    except ValueError as error:
-        return str(error)
+def _require_path(path: str) -> None:
+    steps = json_paths.parse(path)
     if not steps or None in steps:
-        return f"{path!r} is not the path of one value; expected one like '$.order.id'"
-    return None
+        raise ValueError(f"{path!r} is not the path of one value; expected one like '$.order.id'")
 
 
 def _require_callable(called: str, function: Callable[..., Any], given: str, *, is_long: bool) -> None:
@@ -438,27 +424,15 @@ def _require_fit(called: str, place: str, unfit: dict[str, object]) -> None:
         )
 
 
-def _batch_size(called: str, most: int, wait: str | float | timedelta) -> BatchSize:
-    try:
-        return BatchSize(most, _batch_wait(wait))
-    except ValueError as error:
-        raise HandlerError(f"handler '{called}': {error}") from None
-
-
 def _batch_wait(wait: str | float | timedelta) -> timedelta:
     """Return how long to wait. Raises ValueError."""
-    found: object = wait
+    found, longest = wait, _LONGEST_WAIT.total_seconds()
     if isinstance(wait, str) and (form := _WAIT.fullmatch(wait)):
         found = timedelta(milliseconds=int(form[1])) if form[2] == "ms" else timedelta(seconds=int(form[1]))
-    elif (
-        isinstance(wait, int | float)
-        and not isinstance(wait, bool)
-        and 0 <= wait <= _LONGEST_WAIT.total_seconds()
-    ):
+    elif isinstance(wait, int | float) and not isinstance(wait, bool) and 0 <= wait <= longest:
         found = timedelta(seconds=wait)
     if isinstance(found, timedelta) and timedelta(0) <= found <= _LONGEST_WAIT:
         return found
-    longest = _LONGEST_WAIT.total_seconds()
     raise ValueError(
         f'wait={wait!r} is wrong; expected "200ms", "2s", seconds or a timedelta, up to {longest:g} s'
     )
