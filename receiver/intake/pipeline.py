@@ -8,11 +8,11 @@ The steps are the same for an event loop and for a thread: `receiver.processes.w
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from hookonce.providers import Delivery, Event, Reason, Rejected, Reply, unreadable
 from hookonce.providers.kit.reading.content_coding import HEADER, coding_of, without_coding
@@ -27,6 +27,7 @@ from hookonce.receiver.intake.handshake_secrets import (
     SecretMismatch,
     accepts_handshake_secret,
 )
+from hookonce.receiver.intake.intake_result import KNOWN, Arrived, IntakeResult
 from hookonce.receiver.intake.limit_doubts import LimitDoubts
 from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
@@ -57,38 +58,6 @@ QUICK_BODY = 32 * 1024
 """Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
 RECONCILED = "reconciled"
 """The origin of an event that was taken from its sender's list."""
-_KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
-"""What is said of an event whose id the ledger holds already."""
-
-
-class Arrived(NamedTuple):
-    """A delivery that was verified: its events, what is stored of them, and its parts that did not verify."""
-
-    events: Sequence[Event]
-    new: DeliveryEvents
-    refused: Sequence[tuple[Delivery, Rejected]] = ()
-
-
-@dataclass(slots=True)
-class IntakeResult:
-    """The outcome of a delivery: `reply` where the sender wants its own; its events in order, `new` and as `rows`.
-
-    is_duplicate: every event was known before; False for a delivery of none
-    is_conflict: an event came with another body than before
-    """
-
-    events: Sequence[tuple[str, Verdict]] = ()
-    reply: Reply | None = None
-    rows: Sequence[Stored] = ()
-    new: Sequence[NewEvent] = ()
-    is_duplicate: bool = False
-    is_conflict: bool = False
-
-    def let_go(self) -> None:
-        """Free what is held of each event, one after the other: in one piece, no other thread goes on meanwhile."""
-        for held in (self.new, self.rows, self.events):
-            while isinstance(held, list) and held:
-                held.pop()
 
 
 def utc_now() -> datetime:
@@ -205,7 +174,7 @@ class Intake:
         """Note and return what became of a delivery that was read. Raises what was raised instead of rows."""
         if isinstance(rows, Exception):
             raise rows
-        return _result(read.events, read.new.events, self._noted(read.new, rows))
+        return IntakeResult.of(read.events, read.new.events, self._noted(read.new, rows))
 
     def _admitted(self, source: Source, delivery: Delivery, now: datetime) -> Arrived | Reply:
         """Read a delivery as `read`, note what is refused of it, and hold its source to its limits."""
@@ -237,7 +206,7 @@ class Intake:
 
     def _give_back(self, source: Source, result: IntakeResult) -> None:
         """Have what was known take nothing from its source's limit."""
-        known = sum(verdict in _KNOWN for _, verdict in result.events)
+        known = sum(verdict in KNOWN for _, verdict in result.events)
         if known:
             self.load.give_back(source, known, is_all=result.is_duplicate)
 
@@ -358,7 +327,9 @@ class Intake:
         new = self._rows(source, delivery, events, now, **changes)
         if not new:
             return IntakeResult()
-        return _result(events, new, run(self._committed(DeliveryEvents(new, source.window), IN_THREAD)))
+        return IntakeResult.of(
+            events, new, run(self._committed(DeliveryEvents(new, source.window), IN_THREAD))
+        )
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
         """Store events that are no sender's, the calling thread waiting for it; as `commit_in`."""
@@ -385,7 +356,7 @@ class Intake:
 
     def _noted(self, new: DeliveryEvents, rows: list[Stored]) -> list[Stored]:
         for each, row in zip(new.events, rows, strict=True):
-            if row.verdict in _KNOWN:
+            if row.verdict in KNOWN:
                 self.background_writer.record_redelivery(each.source, row.retry_id or each.event_id)
             elif each.unreadable:
                 self.background_writer.count(Tally(Kind.UNREADABLE, each.source))
@@ -422,15 +393,3 @@ def _may_ask(source: Source) -> bool:
     provider = source.provider
     asks_for_secret = not source.secrets and accepts_handshake_secret(source)
     return bool(provider.takes_keys or provider.handshake or asks_for_secret or source.rate or source.quota)
-
-
-def _result(events: Sequence[Event], new: Sequence[NewEvent], rows: Sequence[Stored]) -> IntakeResult:
-    verdicts = [row.verdict for row in rows]
-    return IntakeResult(
-        [(event.id, verdict) for event, verdict in zip(events, verdicts, strict=True)],
-        None,
-        rows,
-        new,
-        _KNOWN.issuperset(verdicts),
-        Verdict.CONFLICT in verdicts,
-    )

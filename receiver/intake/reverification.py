@@ -18,7 +18,8 @@ from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import RETRY_MARGIN, Settings, require_servers
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.handshake_secrets import accepts_handshake_secret
-from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.intake_result import IntakeResult
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.decryption import unpack
 from hookonce.receiver.ledger.quarantine import Held

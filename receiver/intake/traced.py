@@ -12,7 +12,8 @@ from opentelemetry.trace import Link, Span, SpanKind
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents, Unsettled
-from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.intake_result import IntakeResult
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Stored
 from hookonce.receiver.monitoring.otel import TRACEPARENT, W3C, parent_of, tracer

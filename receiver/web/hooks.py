@@ -14,8 +14,9 @@ from time import monotonic
 from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.intake_result import IntakeResult
 from hookonce.receiver.intake.load import OverLimit
-from hookonce.receiver.intake.pipeline import QUICK_BODY, Intake, IntakeResult
+from hookonce.receiver.intake.pipeline import QUICK_BODY, Intake
 from hookonce.receiver.intake.verification import Unproven
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
