@@ -35,8 +35,15 @@ _SHORTEST, _LONGEST = 1.0, 86400.0
 """Seconds that an endpoint may ask to wait."""
 _AWAY: Final = frozenset({502, 503, 504})
 _NOT_CONNECTED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
-_NAT64, _NAT64_INSIDE = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
-"""Networks of addresses that stand for one of IPv4, anywhere and within a network (RFC 6052, RFC 8215)."""
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+"""Addresses that stand for one of IPv4, wherever that is (RFC 6052)."""
+_INSIDE: Final = tuple(
+    map(
+        ipaddress.ip_network,
+        ("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10", "3fff::/20", "192.0.0.0/24"),
+    )
+)
+"""Networks that lead nowhere outside, of which not every Python knows: translated, old or reserved addresses."""
 
 
 class _Answer(HTTPResponse):
@@ -167,8 +174,8 @@ def _is_public(address: str) -> bool:
     mapped = getattr(known, "ipv4_mapped", None) or getattr(known, "sixtofour", None)
     if known in _NAT64:
         mapped = ipaddress.IPv4Address(int(known) & 0xFFFFFFFF)
-    is_inside = known.is_multicast or known in _NAT64_INSIDE
-    return known.is_global and not is_inside and (mapped is None or mapped.is_global)
+    is_inside = known.is_multicast or any(known in each for each in _INSIDE)
+    return known.is_global and not is_inside and (mapped is None or _is_public(str(mapped)))
 
 
 def seconds_of(retry_after: str | None, now: float) -> float | None:
