@@ -1,7 +1,7 @@
 """The command line. Each command is imported when it is called, not before.
 
-`commands` has one module per command, many of which `action_command` makes of an action of the desk; some have parts of
-their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
+`commands` has one module per command, and in `listings` those that `action_command` makes of one action of the desk;
+some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
 servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `local_sources` knows what can be
 sent to here and `listener` which process answers, `pulled` says how far a pull of events is, `signing_sources`
@@ -33,9 +33,9 @@ _HERE = "hookonce.receiver.cli.commands"
 COMMANDS = {
     "alerts": (f"{_HERE}.alerts:alerts", "List alerts, and send a test alert."),
     "approximate": (f"{_HERE}.approximate:approximate", "Plan sets of ids that may be mistaken."),
-    "audit": (f"{_HERE}.audit:audit", "List what people and programs changed, newest first."),
+    "audit": (f"{_HERE}.listings:audit", "List what people and programs changed, newest first."),
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
-    "commands": (f"{_HERE}.client_commands:commands", "List commands of clients, and what became of each."),
+    "commands": (f"{_HERE}.listings:commands", "List commands of clients, and what became of each."),
     "consume": (f"{_HERE}.consume:consume", "Take messages of brokers in until stopped."),
     "consumers": (f"{_HERE}.consume:consumers", "List sources that are taken from brokers."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
@@ -45,7 +45,7 @@ COMMANDS = {
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "docs": (f"{_HERE}.docs:docs", "Read and search the documents of this version, offline."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check the installation, and print what to fix."),
-    "entities": (f"{_HERE}.entities:entities", "Show and forget what was done of an object."),
+    "entities": (f"{_HERE}.listings:entities", "Show and forget what was done of an object."),
     "events": (f"{_HERE}.events:events", "List, show, open, export and import events of the ledger."),
     "forwards": ("hookonce.jobs.configured.cli:forwards", "List forwards, and send one event now."),
     "help": (f"{_HERE}.help:help_", "List all commands."),
@@ -54,7 +54,7 @@ COMMANDS = {
     "issues": (f"{_HERE}.issues:issues", "List failures by cause, and mark them as fixed or ignored."),
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "explain": (f"{_HERE}.explain:explain", "Verify a captured delivery, and explain why it is rejected."),
-    "limits": (f"{_HERE}.held_up:limits", "List limits and circuit breakers, and what they hold back."),
+    "limits": (f"{_HERE}.listings:limits", "List limits and circuit breakers, and what they hold back."),
     "listen": (f"{_HERE}.listen:listen", "Send another inbox's events to a program here."),
     "login": (f"{_HERE}.login:login", "Store a token for another inbox, for `--at`."),
     "logout": (f"{_HERE}.login:logout", "Delete the token of another inbox."),
@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
     "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
-    "replays": (f"{_HERE}.bulk_replays:replays", "List bulk replays, and how far each is."),
+    "replays": (f"{_HERE}.listings:replays", "List bulk replays, and how far each is."),
     "resume": (f"{_HERE}.pause:resume", "Continue a paused source or handler."),
     "reverify": (
         f"{_HERE}.quarantine:reverify",
@@ -87,8 +87,8 @@ COMMANDS = {
     "tokens": (f"{_HERE}.tokens:tokens", "Make and revoke tokens for the admin API."),
     "tail": (f"{_HERE}.tail:tail", "Print events as they come, until Ctrl-C."),
     "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
-    "waits": (f"{_HERE}.waits:waits", "List runs that wait for another event, and end a wait."),
-    "workers": (f"{_HERE}.workers:workers", "List workers and what each is running."),
+    "waits": (f"{_HERE}.listings:waits", "List runs that wait for another event, and end a wait."),
+    "workers": (f"{_HERE}.listings:workers", "List workers and what each is running."),
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""

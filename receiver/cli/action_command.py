@@ -34,7 +34,7 @@ class Noun(click.Command):
 
 def listing(  # noqa: PLR0913  all but three by keyword
     action: Action[Any],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, Column] | str,
     empty: str,
     *,
     rows_of: Callable[[Any], Iterable[Any]] = lambda row: (row,),
@@ -45,9 +45,13 @@ def listing(  # noqa: PLR0913  all but three by keyword
 ) -> click.Command:
     """Make the command that lists what an action answers: a table, or with --json a line for each row's document.
 
+    `columns` written as one text are fields under their own names.
     `rows_of` what the action lists are shown, maybe none; `cut` is told, with its limit, of what is not complete, and
     `then` prints what else the last page has to say.
     """
+    shown = (
+        {name.replace("_", " "): name for name in columns.split()} if isinstance(columns, str) else columns
+    )
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
         found = list(pages(here, action, given))
@@ -56,7 +60,7 @@ def listing(  # noqa: PLR0913  all but three by keyword
             for row in rows:
                 print_json(document(row))
             return
-        show(list(columns), [[_value(row, each) for each in columns.values()] for row in rows], empty=empty)
+        show(list(shown), [[_value(row, each) for each in shown.values()] for row in rows], empty=empty)
         if not rows and (hint := getattr(found[-1], "hint", None)):
             tell(clean(hint))
         if not getattr(found[-1], "is_complete", True):

@@ -17,7 +17,7 @@ from hookonce.receiver.ledger.states import EventStatus
 
 _ELSEWHERE = {
     "conflicts": "rejected:conflicts",
-    "diff": "diff_event:diff",
+    "diff": "listings:diff",
     "discard": "discard_events:discard",
     "edit": "edit_event:edit",
     "erase": "erase_events:erase",

@@ -19,11 +19,9 @@ from hookonce.receiver.desk.rejected import (
 )
 from hookonce.receiver.desk.sources import SourcePath
 
-_COLUMNS = ("source", "reason", "count", "bytes", "oldest", "newest")
-
 quarantine = listing(
     list_quarantine,
-    dict(zip(_COLUMNS, _COLUMNS, strict=True)),
+    "source reason count bytes oldest newest",
     "nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
     name="quarantine",
     about="Say what is in quarantine, by source and reason. `hookonce reverify` checks it again.",

@@ -11,13 +11,7 @@ rejected = click.Group(
     commands=[
         listing(
             list_rejected,
-            {
-                "id": "id",
-                "rejected at": "rejected_at",
-                "source": "source",
-                "reason": "reason",
-                "detail": "detail",
-            },
+            "id rejected_at source reason detail",
             "no rejected delivery matches; `hookonce stats` counts all",
             name="list",
         ),
@@ -28,11 +22,9 @@ rejected = click.Group(
     help="List, show and explain deliveries that were rejected. Kept are the newest; `hookonce stats` counts them all.",
 )
 
-_COLUMNS = ("event", "source", "event_id", "type", "first_at", "last_at", "deliveries", "bytes")
-
 conflicts = listing(
     list_conflicts,
-    {column.replace("_", " "): column for column in _COLUMNS},
+    "event source event_id type first_at last_at deliveries bytes",
     "no event came with two bodies",
     name="conflicts",
     about="List events that came with two bodies under one id.\n\n`hookonce events show ID --json` has the bodies.",
