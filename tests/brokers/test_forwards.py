@@ -229,9 +229,6 @@ class Scripted:
         time.sleep(self.takes)
         return [self.answer(each.headers["ce-id"]) for each in messages]
 
-    def close(self):
-        pass
-
 
 @pytest.fixture
 def scripted(inbox, tmp_path, monkeypatch):
