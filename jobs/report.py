@@ -81,9 +81,7 @@ class Reporter(Repeating):
     expected = AWAY
 
     def __init__(
-        self,
-        slot: AnySlot,
-        connect: Callable[[], AbstractContextManager[psycopg.Connection]],
+        self, slot: AnySlot, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
     ) -> None:
         super().__init__(
             "report", worker_slots.REPORT_INTERVAL, "an attempt that takes long was not reported"

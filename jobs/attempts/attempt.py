@@ -22,13 +22,7 @@ from hookonce.jobs.attempts.calls import FORKED, Calls
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_event import event_of
 from hookonce.jobs.attempts.long_run import LongTransactions
-from hookonce.jobs.attempts.ports import (
-    Attempt,
-    Blocks,
-    Claimed,
-    ShortTransactions,
-    Transaction,
-)
+from hookonce.jobs.attempts.ports import Attempt, Blocks, Claimed, ShortTransactions, Transaction
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import HandlerTransactions

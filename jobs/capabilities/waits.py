@@ -19,14 +19,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.event import (
-    NO_WAITS,
-    WAITS,
-    Capability,
-    Postponed,
-    ReceivedEvent,
-    WaitError,
-)
+from hookonce.jobs.event import NO_WAITS, WAITS, Capability, Postponed, ReceivedEvent, WaitError
 from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, Registry, RetryLater
 from hookonce.jobs.order import Call, EntitiesOf
 from hookonce.jobs.provider_lookup import data_of

@@ -145,8 +145,7 @@ class Erasure(ResponseModel):
 
     erased: list[Identifier] = Field(default_factory=list)
     open: list[Identifier] = Field(
-        default_factory=list,
-        description="yet to be handled, and left alone: ask again once they have ended",
+        default_factory=list, description="yet to be handled, and left alone: ask again once they have ended"
     )
     refused: int = Field(
         default=0, description="rejected deliveries, in quarantine or not, that were erased with them"
@@ -158,10 +157,7 @@ class Erasure(ResponseModel):
 
 
 def erase(
-    connection: psycopg.Connection,
-    events: Iterable[int],
-    who: str | None,
-    keyring: Keyring = OFF,
+    connection: psycopg.Connection, events: Iterable[int], who: str | None, keyring: Keyring = OFF
 ) -> Erasure:
     """Erase what the ledger knows of these events, in one transaction; each is noted in the audit.
 

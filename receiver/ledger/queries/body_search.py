@@ -168,12 +168,7 @@ def _stored(
 ) -> dict[int, StoredBody]:
     times = [each.received_at for each in batch]
     known = {each.id: each for each in batch}
-    asked = {
-        "ids": list(known),
-        "first": min(times),
-        "last": max(times),
-        "spellings": needle.spellings,
-    }
+    asked = {"ids": list(known), "first": min(times), "last": max(times), "spellings": needle.spellings}
     return {
         event: StoredBody(
             url, headers, body, key_id, known[event].source, known[event].event_id, known[event].fingerprint

@@ -330,9 +330,7 @@ def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None, again
 
 
 def _renew(
-    connection: psycopg.Connection,
-    outcomes: Mapping[int, ReplayResult],
-    runs: Mapping[int, Sequence[_Run]],
+    connection: psycopg.Connection, outcomes: Mapping[int, ReplayResult], runs: Mapping[int, Sequence[_Run]]
 ) -> None:
     """Give runs that wait for another attempt a new cycle; one that was leased by now is left alone."""
     spent = {
@@ -350,9 +348,7 @@ def _renew(
 
 
 def _reopen(
-    connection: psycopg.Connection,
-    outcomes: Mapping[int, ReplayResult],
-    runs: Mapping[int, Sequence[_Run]],
+    connection: psycopg.Connection, outcomes: Mapping[int, ReplayResult], runs: Mapping[int, Sequence[_Run]]
 ) -> None:
     """Open runs again that have ended; events that nobody took, and those of which there is nothing, are received."""
     ended = [

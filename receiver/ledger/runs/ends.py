@@ -20,12 +20,7 @@ from psycopg.pq.abc import PGresult
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import functions, plans, schema, session_reset
-from hookonce.receiver.ledger.database.round_trip import (
-    PreparingConnection,
-    Statement,
-    failed_by,
-    round_trip,
-)
+from hookonce.receiver.ledger.database.round_trip import PreparingConnection, Statement, failed_by, round_trip
 from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.states import RunStatus
