@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,8 @@ _PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
 _DETAIL = re.compile(r"^(D[EÉ]TAIL|CONTEXT) ?:(?! *\(left out).*$", re.MULTILINE)
 _MAX_LINKS = 100
 """Errors that are followed from one to what caused it."""
+RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
+"""What code of the user's raises while an error is read; only the time limit's own comes through."""
 
 
 def summarize(error: BaseException, cleaned: Callable[[str], str] = str) -> str:
@@ -51,7 +54,7 @@ def message_of(
     """
     try:
         return cleaned(whole_message_of(error, with_details=with_details))[:MAX_MESSAGE_LENGTH]
-    except Exception:  # noqa: BLE001
+    except RAISED:
         return type(error).__name__
 
 

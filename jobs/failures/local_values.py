@@ -56,13 +56,13 @@ def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> 
 def _shown(name: str, value: object) -> str:
     try:
         return MASK if _is_secret(name) else _spelled(value, _DEPTH)
-    except Exception:  # noqa: BLE001  another thread changes it, or its metaclass is the user's
+    except Exception:  # noqa: BLE001  another thread changes it
         return "(can't be shown)"
 
 
-def _is_secret(name: object) -> bool:
+def _is_secret(name: Any) -> bool:  # noqa: ANN401  of a variable, or a key of any kind
     text = name.decode("latin-1") if type(name) is bytes else name
-    return type(text) is str and is_credential(text.lower().replace("_", "-"))
+    return issubclass(type(text), str) and is_credential(str.lower(text).replace("_", "-"))
 
 
 def _spelled(value: Any, depth: int) -> str:  # noqa: ANN401  whatever a variable holds

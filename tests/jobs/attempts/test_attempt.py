@@ -205,8 +205,19 @@ class Unspeakable(BaseException):
         raise RuntimeError
 
 
+def unspeakable(raised):
+    def refuse(_):
+        raise raised
+
+    return type("UnspeakableError", (Exception,), {"__str__": refuse, "__notes__": property(refuse)})
+
+
 @pytest.mark.parametrize(
-    "error", [SystemExit, MemoryError, RecursionError, asyncio.CancelledError, Unspeakable]
+    "error",
+    [
+        *(SystemExit, MemoryError, RecursionError, asyncio.CancelledError, Unspeakable),
+        *map(unspeakable, [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]),
+    ],
 )
 def test_handler_may_raise_anything(inbox, error):
     def wild(*_):

@@ -3,6 +3,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from enum import StrEnum
 
 import pytest
 
@@ -26,6 +27,10 @@ class Order:
     number: int
     card_token: str
     lines: list
+
+
+class Field(StrEnum):
+    API_KEY = "api_key"
 
 
 class Hostile:
@@ -53,6 +58,7 @@ def values(**found):
         ([[[1, 2]]], "[[list of 2]]"),
         (Order(7, "tok_1", [1]), "Order(number=7, card_token=[secret], lines=[1])"),
         (OrderedDict(a=1), "OrderedDict()"),
+        ({Field.API_KEY: "abc"}, "{Field(): [secret]}"),
         (1 << 20_000, "int()"),
     ],
     ids=lambda each: type(each).__name__,
