@@ -246,7 +246,7 @@ class Inbox:
         found = self._asked(lambda ledger: event_details.detail(ledger, number, self._settings.keyring))
         if found is None:
             raise AssertionError(f"event {number} has gone")
-        return found
+        return found.with_content()
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement in the inbox's database, and return its rows."""

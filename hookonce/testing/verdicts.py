@@ -80,7 +80,7 @@ def _story(found: Detail) -> str:
         why = f", {run.error}" if run.error else ""
         waits = f"; it waits: {run.waits}" if run.waits else ""
         lines += [f"  {run.handler}: {run.status} after {_attempts(run.attempts)}{why}{waits}"]
-    if found.failures and (frames := found.failures[-1]["frames"]):
+    if found.failures and (frames := found.failures[-1].frames):
         lines.append(replace(frames, errors=tuple(map(_of_users, frames.errors))).text)
     if found.body is not None:
         lines += [f"body: {found.body.body.decode(errors='replace')[:_SHOWN]}"]

@@ -73,7 +73,7 @@ def story(connection: psycopg.Connection) -> str:
     broken = {each.handler: each for each in breakers.breakers(connection) if each.is_open}
     ids = [row[0] for row in connection.execute(_OPEN, [_NAMED])]
     found = [
-        (detail, pauses.keeping(connection, each))
+        (detail.with_content(), pauses.keeping(connection, each))
         for each in ids
         if (detail := event_details.detail(connection, each, OFF))
     ]

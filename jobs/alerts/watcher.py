@@ -80,7 +80,7 @@ class AlertWatcher:
     def _event(self, connection: psycopg.Connection, alert: Alert) -> NewEvent:
         """Return the event that tells of a change, with its issue if it is about one."""
         issue = issues.get(connection, alert.subject) if alert.kind in alert_events.ISSUES else None
-        text = issue.error if issue is not None and self._settings.alerts.with_text else None
+        text = issue.with_content().error if issue and self._settings.alerts.with_text else None
         if text is not None:
             text = mask_secrets(self._settings.secrets())(text)
         return alert_events.alert_event(alert, self._settings.console, issue, text)

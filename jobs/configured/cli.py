@@ -66,7 +66,7 @@ def _event(settings: Settings, number: int, handler: str) -> ReceivedEvent:
         found = detail(connection, number, settings.keyring)
     if found is None:
         raise click.ClickException(f"there is no event {number}")
-    row, body = found.event, found.body
+    row, body = found.event, found.with_content().body
     if body is None or body.unreadable:
         why = found.why_no_body or "can not be opened here"
         raise click.ClickException(f"the body of event {number} {why}")

@@ -10,7 +10,7 @@ from hookonce.receiver.api.routes import BY_NAME, Operation
 from hookonce.receiver.desk import refusals
 from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.desk.registry import Action, Answer, Octets
-from hookonce.receiver.ledger.rows import ResponseModel
+from hookonce.receiver.ledger.withheld import AS_SHOWN
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import Refused, RemoteError
 
@@ -53,7 +53,7 @@ class RemoteDesk:
         path = _path(operation, models.get("which"))
         asked = models["asked"].model_dump(mode="json", exclude_none=True) if "asked" in models else None
         kind = operation.action.answer
-        if kind is Octets:
+        if kind is not None and issubclass(kind, Octets):
             return Octets(path.strip("/").replace("/", "-"), self._client.download(path))
         if operation.method == "GET":
             found: dict[str, Any] | None = self._client.get(path, **(asked or {}))
@@ -61,7 +61,7 @@ class RemoteDesk:
             found = self._client.post(path, asked, key=self._key)
         else:
             found = self._client.request(operation.method, path, asked)
-        return kind.model_validate(found) if kind is not None and issubclass(kind, ResponseModel) else None
+        return None if kind is None else kind.model_validate(found, context=AS_SHOWN)
 
 
 def _path(operation: Operation, which: RequestModel | None) -> str:

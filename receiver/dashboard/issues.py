@@ -73,7 +73,7 @@ def issue(number: str) -> str:
         failed=failed,
         trends=trends,
         events=events,
-        latest=Failure.of(dict(found.latest)) if found.latest else None,
+        latest=Failure(found.latest) if found.latest else None,
         most=MAX_COUNTED,
         spans=SPANS,
         now=now,

@@ -7,7 +7,7 @@ from flask import abort, render_template, request
 from hookonce.providers import Reason
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page import body_view
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.rejected import RejectionPath, explain_rejected, get_rejected, list_quarantine
 from hookonce.receiver.desk.stats import rejection_counts
@@ -32,7 +32,7 @@ def rejected() -> str:
     with context().desk() as here:
         counts = rejection_counts(here)
         held = list_quarantine(here).data
-        rows = content.rejected_deliveries(
+        rows = deliveries.rejected_deliveries(
             here, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
         )
     return render_template(
@@ -44,7 +44,7 @@ def rejected() -> str:
         held=held,
         checked={name: request.args.get(name, type=int) for name in ("looked_at", "genuine", "taken")},
         rows=rows[:PAGE_SIZE],
-        next=rows[PAGE_SIZE - 1]["id"] if len(rows) > PAGE_SIZE else None,
+        next=rows[PAGE_SIZE - 1].id if len(rows) > PAGE_SIZE else None,
         before=before,
         source=typed,
         reason=reason,
@@ -67,7 +67,7 @@ def refusal(number: int) -> str:
         "admin/refusal.html",
         row=row,
         found=found,
-        shown=body_view.body_view(row.body_prefix.encode()),
+        shown=body_view.body_view(row.body_prefix),
         advice=REFUSALS.get(row.reason, UNKNOWN),
         now=datetime.now(UTC),
     )

@@ -8,7 +8,7 @@
 - `listed_events`, `events`, `searches`, `dead_letters`: what came, what bodies contain, and what events died of
 - `issues`: failures of one handler at one place, and what a person has said of them
 - `diffs`: how a body differs from that of another event
-- `content`: bodies, headers, results, errors and logs, handed out to those who may see them
+- `content`, `deliveries`: content of rows, handed out to those who may see it, and deliveries as they may be shown
 - `stats`: the numbers of the inbox at a glance, and what workers are at
 - `replays`, `steps`, `entities`: running events again, and what a person decides about steps, waits and newest versions
 - `feeds`: events as they come, for another machine, and of another ledger

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.events import EventPath, found_event
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -112,7 +112,7 @@ def diff_event(desk: Desk, which: EventPath) -> EventDiff:
     diff = EventDiff(event=found.event.id, compared_with=None, why_not=None, changes=[], is_cut=False)
     try:
         number = diff.compared_with = _last_done(desk, found.event)
-        other = content.event(desk, number)
+        other = deliveries.event(desk, number)
         before, after = _parsed(other, number), _parsed(found, diff.event)
     except _NotCompared as error:
         diff.why_not = str(error)

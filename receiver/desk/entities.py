@@ -6,7 +6,7 @@ from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import about, subject_of
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.models import RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
@@ -60,7 +60,7 @@ def _skipping(desk: Desk, event: int, limits: Mapping[str, HandlerLimits]) -> It
     found = rereading.find(desk.connection, event, desk.settings.keyring)
     if found is None:
         return
-    _, provider = content.sender(desk, found.source, found.provider)
+    _, provider = deliveries.sender(desk, found.source, found.provider)
     delivery = Delivery("POST", found.body.url, found.body.headers, bytes(found.body.body))
     try:
         is_read = provider is not None and not found.body.is_element

@@ -2,19 +2,18 @@
 
 import re
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, computed_field
 
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk import content
-from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk import deliveries
+from hookonce.receiver.desk.deliveries import ShownEvent
 from hookonce.receiver.desk.filters import EventFilter, Hinted, Status, hint
 from hookonce.receiver.desk.models import (
     Flag,
     IdInPath,
-    IssueId,
     Page,
     Paged,
     Reference,
@@ -22,12 +21,12 @@ from hookonce.receiver.desk.models import (
     Text,
     Time,
     as_text,
-    shown,
 )
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.decryption import Failure, OtherBody
 from hookonce.receiver.ledger.handlers import known_handlers
 from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.choices import Choices, choices
@@ -39,7 +38,7 @@ from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.steps import Step
-from hookonce.receiver.ledger.traceback_frames import Traceback
+from hookonce.receiver.ledger.withheld import WITHHELD
 from hookonce.receiver.vocabulary import EVENT_STATUSES
 
 KINDS = 1000
@@ -80,42 +79,6 @@ class EventCounts(Hinted):
     data: list[EventCount]
 
 
-class Failure(ResponseModel):
-    """A failed attempt; of the newest 50 of an event with its traceback."""
-
-    handler: Ours
-    cycle: int
-    attempt: int
-    failed_at: datetime
-    error: str
-    issue: IssueId | None = Field(description="which issue it is of; null where the event could not be read")
-    started_at: datetime | None = Field(description="when it began; null where that is not known")
-    traceback: str | None = Field(
-        description="the exception with its causes, the newest last; null where there was none, as when a worker died"
-    )
-    frames: Traceback | None = Field(description="the traceback as data; null if there is no traceback")
-    unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
-
-    @property
-    def said(self) -> str:
-        """The error with its text, which is in the traceback alone where errors are sealed."""
-        return self.frames.whole(self.error) if self.frames and ": " not in self.error else self.error
-
-
-class OtherBody(ResponseModel):
-    """Another body that came under the event's id; it was kept and not run."""
-
-    id: Identifier
-    first_at: datetime
-    last_at: datetime
-    deliveries: int
-    headers: dict[str, str]
-    bytes: int
-    unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
-    body: str | None = Field(default=None, description="with `bodies`, where it is text")
-    body_b64: str | None = Field(default=None, description="with `bodies`, where it is not text")
-
-
 class FullEvent(Event):
     """An event with everything that is known of it, but for the body's bytes."""
 
@@ -142,7 +105,7 @@ class FullEvent(Event):
     @property
     def waits(self) -> Ours | None:
         """Why it is passed over although it may be due, in words."""
-        return content.why_parked(self.parked, self.runs)
+        return deliveries.why_parked(self.parked, self.runs)
 
 
 @action(scope=Scope.READ)
@@ -165,8 +128,9 @@ def get_event(desk: Desk, which: EventPath, asked: EventQuery = _WITHOUT_BODIES)
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
     found = found_event(desk, which)
     body = found.body
-    delivered = body if desk.allows(Scope.BODIES) else None
-    shows = asked.bodies and desk.allows(Scope.BODIES)
+    delivered = body if body and body.unreadable != WITHHELD else None
+    hidden = {} if asked.bodies else as_text(None)
+    rows = {name: getattr(found, name) for name in ("runs", "steps", "failures", "logs", "repeats")}
     return FullEvent(
         **dict(found.event),
         means=EVENT_STATUSES[found.event.status],
@@ -176,13 +140,9 @@ def get_event(desk: Desk, which: EventPath, asked: EventQuery = _WITHOUT_BODIES)
         unreadable=body.unreadable if body else None,
         why_no_body=None if body else found.why_no_body,
         is_element=bool(body and body.is_element),
-        runs=found.runs,
-        steps=found.steps,
-        failures=shown(Failure, found.failures),
-        logs=found.logs,
-        conflicts=[_other(conflict, shows=shows) for conflict in found.conflicts],
-        **as_text(body.body if shows and body and not body.unreadable else None),
-        repeats=found.repeats,
+        conflicts=[each.model_copy(update=hidden) for each in found.conflicts],
+        **as_text(body.body if asked.bodies and body and not body.unreadable else None),
+        **rows,
         why_not_run=why_not_run(desk, found),
     )
 
@@ -199,8 +159,8 @@ def get_other_body(desk: Desk, which: OtherBodyPath) -> Octets:
     desk.require(Scope.BODIES)
     found = found_event(desk, which)
     for other in found.conflicts:
-        if other["id"] == which.body and not other["unreadable"]:
-            return Octets(f"event-{found.event.id}-conflict-{which.body}.bin", other["body"])
+        if other.id == which.body and not other.unreadable:
+            return Octets(f"event-{found.event.id}-conflict-{which.body}.bin", other.octets)
     raise NotFound(f"event {which.event} has no other body {which.body}, or it can't be opened here")
 
 
@@ -283,7 +243,7 @@ def _of_another_source(desk: Desk, reference: str) -> str:
 
 def found_event(desk: Desk, which: EventPath) -> ShownEvent:
     """Return what may be shown of an event, however it is named. Raises: `NotFound`, `Ambiguous`."""
-    found = content.event(desk, number_of(desk, which.event))
+    found = deliveries.event(desk, number_of(desk, which.event))
     if found is None:
         raise _unknown(which.event)
     return found
@@ -294,12 +254,6 @@ def _unknown(reference: str, meant: str = "") -> NotFound:
         f"no event is {reference!r}{meant}; expected a ledger id, source:event_id, or how a sender's id begins, "
         "see `hookonce events list`"
     )
-
-
-def _other(conflict: dict[str, Any], *, shows: bool) -> OtherBody:
-    known = {name: conflict[name] for name in OtherBody.model_fields if name in conflict}
-    body = conflict["body"] if shows and not conflict["unreadable"] else None
-    return OtherBody(**known | {"bytes": len(conflict["body"])} | as_text(body))
 
 
 class CommandsQuery(Paged):

@@ -6,16 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.dead_letters import discard_issue
-from hookonce.receiver.desk.events import Failure
 from hookonce.receiver.desk.models import IssueId, Limit, RequestModel, Text, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.decryption import Failure
+from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, IssueTrend, Occurrence
+from hookonce.receiver.ledger.withheld import AS_SHOWN
 
 _MAX_OCCURRENCES = 20
 _MAX_ATTEMPTS = 200
@@ -62,26 +64,26 @@ class FullIssue(IssueRow):
 def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
     """List what fails: one issue for each handler and place, with first and last seen, how often, and how many died."""
     state = None if asked.state == "all" else IssueState(asked.state)
-    found = content.issue_rows(desk, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
+    found = issues.listing(desk.connection, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
     return Issues(
-        data=found[: asked.limit],
-        is_complete=len(found) <= asked.limit,
+        data=handed_out(desk, "issues", found[: asked.limit]), is_complete=len(found) <= asked.limit
     )
 
 
 @action(scope=Scope.READ)
 def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     """Show an issue, and its newest failures."""
-    found = content.issue(desk, which.issue)
+    found = issues.get(desk.connection, which.issue)
     if found is None:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
-    row = content.latest_failure(desk, which.issue)
-    newest = issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES)
-    return FullIssue(
-        **dict(found),
-        latest=Failure.model_validate({**row, "issue": which.issue}) if row else None,
-        occurrences=newest,
-    )
+    subject = f"issue {which.issue}"
+    (issue,) = handed_out(desk, subject, [found])
+    latest = event_details.latest_failure(desk.connection, which.issue, desk.settings.keyring)
+    more = {
+        "latest": handed_out(desk, subject, [latest])[0] if latest else None,
+        "occurrences": issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES),
+    }
+    return FullIssue.model_validate(dict(issue) | more, context=AS_SHOWN)
 
 
 @action(scope=Scope.REPLAY, asks="what the issue is", looks=looks_at(get_issue), audits="issue")

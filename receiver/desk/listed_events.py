@@ -5,13 +5,14 @@ from datetime import timedelta
 
 from pydantic import Field, computed_field
 
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.filters import EventFilter, Hinted, hint
 from hookonce.receiver.desk.models import Page, Paged
-from hookonce.receiver.desk.registry import Desk, action, with_errors
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import dead_letters, events
-from hookonce.receiver.ledger.queries.dead_letters import Death, by_event
+from hookonce.receiver.ledger.queries.dead_letters import Death
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
@@ -65,14 +66,13 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     page = EventPage.of(rows, asked, hint=hint(desk, asked, rows or asked.cursor))
     page.next = page.next or rest
     if asked.status == EventStatus.DEAD:
-        deaths = by_event(deaths_of(desk, [row.id for row in rows]))
+        deaths = deaths_of(desk, [row.id for row in rows])
         for row in page.data:
-            row.dead = [
-                DeadRun(handler=each.handler or "", error=each.error) for each in deaths.get(row.id, ())
-            ]
+            died = [each for each in deaths if each.event == row.id]
+            row.dead = [DeadRun(handler=each.handler or "", error=each.error) for each in died]
     return page
 
 
 def deaths_of(desk: Desk, numbers: Sequence[int]) -> list[Death]:
     """Return the dead runs of events; their errors are content."""
-    return with_errors(desk, "dead letters", dead_letters.deaths_of(desk.connection, numbers))
+    return handed_out(desk, "dead letters", dead_letters.deaths_of(desk.connection, numbers))

@@ -1,10 +1,9 @@
 """Parts of the desk's models: the types of their fields, and how strictly they are read."""
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -20,9 +19,10 @@ from pydantic_core import ErrorDetails
 from hookonce.receiver.config.suggestions import did_you_mean, not_one_of
 from hookonce.receiver.desk.refusals import Contradictory
 from hookonce.receiver.durations import no_time, parse_duration
-from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger import rows
+from hookonce.receiver.ledger.rows import ISSUE_PATTERN, MAX_ID, Identifier, Ours, ResponseModel, as_text
 
-__all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel"]
+__all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel", "as_text"]
 """Those of answers, for pages and commands; what is defined here is imported by its name."""
 PAGE_SIZE = 200
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
@@ -32,7 +32,6 @@ _TIME = re.compile(
 _CLOCKS_DIFFER = timedelta(minutes=1)
 _DURATION = "[0-9]{1,4}[smhdw]"
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
-_ISSUE = "^[0-9a-f]{12}$"
 _NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 
 
@@ -54,11 +53,6 @@ class RequestModel(BaseModel):
 
 
 Row = TypeVar("Row", bound=ResponseModel)
-
-
-def shown(model: type[Row], rows: Iterable[object]) -> list[Row]:
-    """Return rows of the ledger as they are shown: the fields of a model, by attribute or by key."""
-    return [model.model_validate(row, from_attributes=True) for row in rows]
 
 
 def _number(value: object) -> object:
@@ -89,7 +83,7 @@ def _named(value: object) -> object:
 
 
 def _issue(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(_ISSUE, value):
+    if isinstance(value, str) and not re.fullmatch(ISSUE_PATTERN, value):
         raise ValueError("expected the 12 hex digits of an issue, as `hookonce issues list` shows them")
     return value
 
@@ -129,7 +123,7 @@ Time = Annotated[
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
-IssueId = Annotated[Ours, Field(pattern=_ISSUE), BeforeValidator(_issue)]
+IssueId = Annotated[rows.IssueId, BeforeValidator(_issue)]
 """An issue, as `/issues` gives it."""
 
 
@@ -165,14 +159,6 @@ Cursor = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^[0-7][0-9a-f]{15}$"}),
 ]
 """The end of a page: the id of its last row, to clients a text without a meaning."""
-
-
-def as_text(body: bytes | None) -> dict[str, Any]:
-    """Return a body as `body`, or, where it is not UTF-8, in base64 as `body_b64`; the other of the two is None."""
-    try:
-        return {"body": None if body is None else body.decode(), "body_b64": None}
-    except UnicodeDecodeError:
-        return {"body": None, "body_b64": b64encode(body or b"").decode()}
 
 
 class Paged(RequestModel):

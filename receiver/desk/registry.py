@@ -9,11 +9,10 @@ refused, is said here once. No HTTP, no terminal.
 """
 
 import inspect
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import psycopg
 
@@ -22,7 +21,6 @@ from hookonce.receiver.desk.refusals import Forbidden
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 from hookonce.receiver.ledger.rows import ResponseModel
-from hookonce.receiver.privacy.withheld import brief
 
 if TYPE_CHECKING:  # a command that lists something starts in half the time without them
     from hookonce.receiver.config.settings import Settings
@@ -31,11 +29,6 @@ if TYPE_CHECKING:  # a command that lists something starts in half the time with
 A = TypeVar("A", bound="Answer")
 LOCK_TIMEOUT = timedelta(seconds=10)
 TIMEOUT = timedelta(minutes=5)
-LOOK: Final = "look"
-"""The action's name in the audit for content that was handed out."""
-_NOTED_FOR: Final = 3600.0
-_MOST_NOTED: Final = 10_000
-_noted: dict[tuple[str, ...], float] = {}
 
 
 class Desk:
@@ -84,39 +77,6 @@ class Desk:
         """Raise `Forbidden` unless who asks may do what needs a scope."""
         if self.token and scope and not self.token.allows(scope):
             raise Forbidden.of(self.token.name, scope)
-
-
-def is_handed_out(desk: Desk, subject: str) -> bool:
-    """Return whether content of `subject` leaves, and note in the audit that it does."""
-    if desk.token is None or not desk.allows(Scope.BODIES):
-        return desk.token is None
-    key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
-    if now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
-        desk.note(LOOK, subject)
-        _noted.pop(key, None)
-        _noted[key] = now
-        if len(_noted) > _MOST_NOTED:
-            del _noted[next(iter(_noted))]
-    return True
-
-
-class HasError(Protocol):
-    """A row that has the text of an error."""
-
-    error: str | None
-
-    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
-        """Return a copy with other values."""
-
-
-E = TypeVar("E", bound=HasError)
-
-
-def with_errors(desk: Desk, subject: str, found: list[E]) -> list[E]:
-    """Return rows with what their errors say, where that is handed out, and else with their class and place alone."""
-    if not any(each.error for each in found) or is_handed_out(desk, subject):
-        return found
-    return [each.model_copy(update={"error": each.error and brief(each.error)}) for each in found]
 
 
 @dataclass(frozen=True, slots=True)

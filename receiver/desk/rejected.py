@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import IdInPath, Name, Page, Paged, RequestModel, Time
 from hookonce.receiver.desk.refusals import NotConfigured, NotFound
@@ -18,10 +18,10 @@ from hookonce.receiver.intake.explain.checks import Check
 from hookonce.receiver.intake.reverification import Reverified, reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.decryption import Rejection
 from hookonce.receiver.ledger.quarantine import Holding
 from hookonce.receiver.ledger.queries import rejected
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
-from hookonce.receiver.vocabulary import REFUSALS
 
 
 class RejectedFilter(RequestModel):
@@ -40,22 +40,6 @@ class RejectedQuery(RejectedFilter, Paged):
 
 class ConflictsQuery(RejectedFilter, Paged):
     """Which conflicts."""
-
-
-class Rejection(ResponseModel):
-    """A rejected delivery, as far as it is kept; credentials are masked."""
-
-    id: Identifier
-    rejected_at: datetime
-    source: Ours = Field(description="empty where no source has the name")
-    reason: Ours
-    do: Ours | None = Field(description="advice for that reason")
-    detail: str
-    headers: dict[str, str]
-    body_prefix: str = Field(description="the first bytes as text; what is no UTF-8 is replaced")
-    unreadable: Ours | None = Field(
-        description="why they can't be decrypted here; `body_prefix` is then empty"
-    )
 
 
 class RejectionPath(RequestModel):
@@ -102,18 +86,18 @@ class ConflictPage(Hinted, Page[Conflict]):
 @action(scope=Scope.READ)
 def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
-    rows = content.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
+    rows = deliveries.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
     found = rows or asked.cursor
-    return RejectionPage.of([_told(row) for row in rows], asked, hint=hint(desk, asked, found))
+    return RejectionPage.of(rows, asked, hint=hint(desk, asked, found))
 
 
 @action(scope=Scope.READ)
 def get_rejected(desk: Desk, which: RejectionPath) -> Rejection:
     """Show a rejected delivery, as far as it is kept."""
-    row = content.rejected_delivery(desk, which.rejection)
+    row = deliveries.rejected_delivery(desk, which.rejection)
     if row is None:
         raise _not_kept(which)
-    return Rejection.model_validate(_told(row))
+    return row
 
 
 @action(scope=Scope.READ)
@@ -123,14 +107,14 @@ def explain_rejected(desk: Desk, which: RejectionPath) -> ExplanationModel:
     A delivery that is kept whole, in quarantine or because its body is short, is verified again as of its arrival, with
     the secrets that are configured here. Of others the headers are looked at.
     """
-    explained = content.explained_rejection(desk, which.rejection)
+    explained = deliveries.explained_rejection(desk, which.rejection)
     if explained is None:
         raise _not_kept(which)
     row, found = explained
-    advice = found.advice or (_do(row["reason"]) or "" if found.reason else "")
+    advice = found.advice or (deliveries.advice(row.reason) or "" if found.reason else "")
     return ExplanationModel(
-        id=row["id"],
-        source=row["source"],
+        id=row.id,
+        source=row.source,
         reason=found.reason,
         detail=found.detail,
         slot=found.slot,
@@ -146,10 +130,6 @@ def _not_kept(which: RejectionPath) -> NotFound:
     )
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"do": _do(row["reason"]), "body_prefix": row["body_prefix"].decode(errors="replace")}
-
-
 @action(scope=Scope.READ)
 def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     """List bodies that came under an id already taken by another body, newest first."""
@@ -161,10 +141,6 @@ def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
 def _wanted(asked: RejectedQuery | ConflictsQuery) -> dict[str, Any]:
     limits = {"limit": asked.limit, "before": asked.cursor}
     return {"source": asked.source, "since": asked.since, "until": asked.until, **limits}
-
-
-def _do(reason: str) -> str | None:
-    return REFUSALS[reason].do if reason in REFUSALS else None
 
 
 class Holdings(ResponseModel):

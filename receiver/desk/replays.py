@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field, computed_field
 
-from hookonce.receiver.desk import content, entities
+from hookonce.receiver.desk import entities
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.events import count_events, is_number, number_of
 from hookonce.receiver.desk.filters import EventFilter, hint
 from hookonce.receiver.desk.models import (
@@ -18,7 +19,6 @@ from hookonce.receiver.desk.models import (
     Reference,
     RequestModel,
     Text,
-    shown,
 )
 from hookonce.receiver.desk.refusals import (
     NAMED_OR_CHOSEN,
@@ -251,14 +251,14 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
                 "then repeat it",
                 code="changed",
             )
-    return _told(desk, bulk)
+    return handed_out(desk, "bulk replays", [bulk])[0]
 
 
 @action(scope=Scope.READ)
 def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
     """List bulk replays, newest first."""
     rows = bulk_replays.listing(desk.connection, asked.limit, asked.cursor)
-    return BulkReplayPage.of([_told(desk, row) for row in rows], asked)
+    return BulkReplayPage.of(handed_out(desk, "bulk replays", rows), asked)
 
 
 @action(scope=Scope.READ)
@@ -279,7 +279,7 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
         outcomes = bulk_replays.step(desk.connection, number, rate=asked.rate, driver=desk.who, reread=reread)
     outcomes = outcomes or []
     desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
-    return BulkStep(bulk=_bulk(desk, number), outcomes=shown(Outcome, outcomes))
+    return BulkStep(bulk=_bulk(desk, number), outcomes=[Outcome(**dict(each)) for each in outcomes])
 
 
 @action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
@@ -335,7 +335,7 @@ def _rereader(desk: Desk, *, store: bool = True) -> closing[Rereader]:
 
 
 def _shown(desk: Desk, named: NamedEvents, results: Iterable[ReplayResult]) -> Replayed:
-    outcomes = shown(Outcome, results)
+    outcomes = [Outcome(**dict(each)) for each in results]
     named.require_any(known=len(outcomes))
     skipping = entities.skipping(desk, [outcome.id for outcome in outcomes if outcome.fate in GOOD])
     for each in outcomes:
@@ -370,10 +370,4 @@ def _bulk(desk: Desk, number: int) -> BulkReplay:
     bulk = bulk_replays.get(desk.connection, number)
     if bulk is None:
         raise NotFound(f"no bulk replay has number {number}; `hookonce replays` shows all")
-    return _told(desk, bulk)
-
-
-def _told(desk: Desk, bulk: BulkReplay) -> BulkReplay:
-    """Return a bulk replay as it may be shown: what errors were to say is content."""
-    bulk.filter = content.filter_of(desk, bulk.filter)
-    return bulk
+    return handed_out(desk, "bulk replays", [bulk])[0]

@@ -5,6 +5,9 @@ from hookonce.receiver.ledger.access.api_tokens import Scope as Scope
 from hookonce.receiver.ledger.access.api_tokens import Token as Token
 from hookonce.receiver.ledger.access.audit_log import Change as Change
 from hookonce.receiver.ledger.alerts import Alert as Alert
+from hookonce.receiver.ledger.decryption import Failure as Failure
+from hookonce.receiver.ledger.decryption import OtherBody as OtherBody
+from hookonce.receiver.ledger.decryption import Rejection as Rejection
 from hookonce.receiver.ledger.handlers import HandlerLimits as HandlerLimits
 from hookonce.receiver.ledger.maintenance.retention import Pruned as Pruned
 from hookonce.receiver.ledger.pauses import Pause as Pause

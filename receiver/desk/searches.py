@@ -8,12 +8,13 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.filters import EventFilter, Filter, Hinted, allowed, hint
 from hookonce.receiver.desk.models import Cursor, Page, Paged, Text
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import events, needles
+from hookonce.receiver.ledger.queries import events, needles, run_outcomes
 from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.events import Event
 from hookonce.receiver.ledger.queries.needles import Needle
@@ -85,7 +86,7 @@ def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
 
     Needs the scope `bodies` besides. Each page that opens sealed bodies is audited, without what was looked for.
     """
-    found = content.search(
+    found = deliveries.search(
         desk, asked.wanted_by(desk), asked.needle, limit=asked.limit, before=asked.cursor, budget=BUDGET
     )
     rest: Cursor | None = found.rest
@@ -134,15 +135,20 @@ def look(  # noqa: PLR0913  where a page begins
             page.rows[:size], rest=page.rest, back_to=page.back_to, has_newer=before is not None
         )
         listing.next = page.rows[size - 1].id if len(page.rows) > size else None
-    listing.outcomes = content.outcomes_of(desk, [row.id for row in listing.rows])
+    listing.outcomes = _outcomes_of(desk, listing.rows)
     return listing
+
+
+def _outcomes_of(desk: Desk, rows: Sequence[Event]) -> dict[int, Outcome]:
+    found = run_outcomes.outcomes(desk.connection, [row.id for row in rows])
+    return {each.event: each for each in handed_out(desk, "errors of events", found)}
 
 
 def look_into(  # noqa: PLR0913  the same
     desk: Desk, wanted: Filter, needle: Needle, size: int, budget: timedelta, *, before: int | None = None
 ) -> Listing:
     """Return a page of the events whose bodies contain something, as far as the budget reaches."""
-    found = content.search(desk, allowed(desk, wanted), needle, limit=size, before=before, budget=budget)
+    found = deliveries.search(desk, allowed(desk, wanted), needle, limit=size, before=before, budget=budget)
     is_full = len(found.rows) == size
     return Listing(
         found.rows,
@@ -150,7 +156,7 @@ def look_into(  # noqa: PLR0913  the same
         rest=None if is_full else found.rest,
         back_to=found.back_to,
         searched=found,
-        outcomes=content.outcomes_of(desk, [row.id for row in found.rows]),
+        outcomes=_outcomes_of(desk, found.rows),
     )
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.desk.registry import Desk, action, with_errors
+from hookonce.receiver.desk.content import handed_out
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
@@ -165,4 +166,4 @@ def _pending(url: str) -> int | None:
 
 def batches(desk: Desk) -> list[BatchFigures]:
     """Return what became of the batches of handlers."""
-    return with_errors(desk, "batches", counters.batch_figures(desk.connection))
+    return handed_out(desk, "batches", counters.batch_figures(desk.connection))

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.events import EventPath, number_of
 from hookonce.receiver.desk.models import Reference, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
@@ -36,13 +36,14 @@ class StepDecision(RequestModel):
 @action(scope=Scope.READ)
 def list_stopped_steps(desk: Desk) -> Steps:
     """List the steps that wait for a person, 1000 at most."""
-    return Steps(data=content.stopped_steps(desk))
+    found = steps.stopped(desk.connection, desk.settings.keyring)
+    return Steps(data=handed_out(desk, "stopped steps", found))
 
 
 @action(scope=Scope.READ)
 def list_steps(desk: Desk, which: EventPath) -> Steps:
     """List the steps of an event."""
-    return Steps(data=content.steps_of(desk, number_of(desk, which.event)))
+    return Steps(data=_steps_of(desk, number_of(desk, which.event)))
 
 
 def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
@@ -71,7 +72,7 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
         raise Conflict(str(error), code="run_under_way") from None
     except KeyMissing as error:
         raise Unavailable(str(error), code="key_missing") from None
-    now = content.steps_of(desk, event)
+    now = _steps_of(desk, event)
     if not found:
         if _has(now, asked):
             detail = (
@@ -80,6 +81,11 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
             raise Conflict(detail, code="step_done")
         raise _no_step(which, asked)
     return Steps(data=now)
+
+
+def _steps_of(desk: Desk, event: int) -> list[Step]:
+    found = steps.of_event(desk.connection, event, desk.settings.keyring)
+    return handed_out(desk, f"event {event}", found)
 
 
 def _has(found: Iterable[Step], asked: StepDecision) -> bool:

@@ -17,6 +17,7 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `waits`: what handlers wait for, and the first event of each key that came
 - `queries`: what an operator looks up; reads only
 - `decryption`, `results`, `traceback_frames`: rows, results and errors as they are shown
+- `withheld`: rows without their content, until it is asked for
 - `id_at_time`: where in the ledger a time is
 - `stats`: sums that are kept, and what they say
 - `alerts`: what is wrong, and was

@@ -1,13 +1,13 @@
 """Outcomes of commands: each is an event whose one run has the event's source for its handler's name."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import psycopg
 
-from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.encryption import Keyring, result_context
 from hookonce.receiver.ledger.results import opened
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
@@ -42,7 +42,7 @@ class Outcome:
 
     state: CommandState
     account: str
-    result: Any = None
+    result: Any = field(default=None, repr=False)
     unreadable: str | None = None
 
     @property
@@ -59,7 +59,8 @@ def find(connection: psycopg.Connection, names: Collection[Name], keyring: Keyri
         _FIND, columns, prepare=True
     ):
         state = _state(event, run, attempts)
-        found[source, event_id] = Outcome(state, account or "", *opened(keyring, (number, source), *kept))
+        result = opened(keyring, result_context(number, source), *kept)
+        found[source, event_id] = Outcome(state, account or "", *result)
     return found
 
 

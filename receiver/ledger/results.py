@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from hookonce.receiver.encryption import CannotDecrypt, Keyring, log_context, result_context
+from hookonce.receiver.encryption import AssociatedData, CannotDecrypt, Keyring, log_context
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.withheld import EMPTY, ContentRow
 
 SKIPPED = "stale"
 """What the result of a run that was skipped says under `skipped`."""
@@ -28,13 +29,13 @@ _DEEP = 100
 
 
 def opened(
-    keyring: Keyring, run: tuple[int, str], result: object, sealed: bytes | None, key: str | None
+    keyring: Keyring, bond: AssociatedData, clear: object, sealed: bytes | None, key: str | None
 ) -> tuple[Any, str | None]:
-    """Return what a run (event, handler) returned, from the columns that may hold it; or None, and why it can't be."""
+    """Return a JSON value from the columns that may hold it; or None, and why it can't be opened."""
     if sealed is None:
-        return result, None
+        return clear, None
     try:
-        return json.loads(keyring.open(sealed, key, result_context(*run))), None
+        return json.loads(keyring.open(sealed, key, bond)), None
     except CannotDecrypt as error:
         return None, str(error)
 
@@ -65,13 +66,13 @@ class LogLine(ResponseModel):
     )
 
 
-class AttemptLog(ResponseModel):
+class AttemptLog(ContentRow):
     """The lines that a handler printed and logged in one attempt; an attempt whose process was killed has none."""
 
     handler: Ours
     cycle: int
     attempt: int
-    lines: list[LogLine] = Field(default_factory=list)
+    lines: Annotated[list[LogLine], EMPTY] = Field(default_factory=list)
     left_out: int = Field(default=0, description="lines that were over the limits of an attempt")
     unreadable: Ours | None = Field(
         default=None, description="why the lines can't be read here; there are none then"
@@ -83,7 +84,7 @@ class AttemptLog(ResponseModel):
 
 
 def lines_as_json(lines: Sequence[LogLine], left_out: int) -> bytes:
-    """Write what the ledger keeps; `opened_log` reads it."""
+    """Write what the ledger keeps; `opened_lines` reads it."""
     kept = [list(line.model_dump(exclude_none=True).values()) for line in lines]
     return json.dumps([left_out, *kept], ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -93,24 +94,15 @@ def batch_as_json(event: int) -> bytes:
     return json.dumps({"batch": event}).encode()
 
 
-def opened_log(keyring: Keyring, event: int, row: dict[str, Any]) -> AttemptLog:
-    """Return the lines of a row of `run_logs`, opened; of a batch's other events none, but which has them."""
-    log = AttemptLog(handler=row["handler"], cycle=row["cycle"], attempt=row["attempt"])
-    try:
-        text = keyring.open(
-            row["lines"], row["key_id"], log_context(event, log.handler, log.cycle, log.attempt)
-        )
-    except CannotDecrypt as error:
-        log.unreadable = str(error)
-        return log
-    found = json.loads(text)
-    if isinstance(found, dict):
-        log.batch = found["batch"]
-    else:
-        log.left_out, *lines = found
-        names = LogLine.model_fields
-        log.lines = [LogLine(**dict(zip(names, line, strict=False))) for line in lines]
-    return log
+def opened_lines(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of an `AttemptLog` from a row of `run_logs`; of a batch's other events which one has the lines."""
+    bond = log_context(event, row["handler"], row["cycle"], row["attempt"])
+    found, unreadable = opened(keyring, bond, None, row["lines"], row["key_id"])
+    if found is None or isinstance(found, dict):
+        return found or {"unreadable": unreadable}
+    left_out, *lines = found
+    names = LogLine.model_fields
+    return {"left_out": left_out, "lines": [dict(zip(names, line, strict=False)) for line in lines]}
 
 
 def is_skip(result: object) -> bool:

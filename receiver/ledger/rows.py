@@ -7,6 +7,7 @@ way in or an expression on its way out, the field says so: `Annotated[str, Colum
 A field without any of these is not a column.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
@@ -22,6 +23,8 @@ OURS: Final = "ours"
 Ours = Annotated[str, OURS]
 """A text of an answer that the inbox makes itself, or its owner has configured; any other may be a sender's words."""
 Identifier = Annotated[int, Field(ge=1, le=MAX_ID)]
+ISSUE_PATTERN: Final = "^[0-9a-f]{12}$"
+IssueId = Annotated[Ours, Field(pattern=ISSUE_PATTERN)]
 
 
 class ResponseModel(BaseModel):
@@ -30,6 +33,14 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(
         defer_build=True, extra="ignore", json_schema_extra={"additionalProperties": False}
     )
+
+
+def as_text(body: bytes | None) -> dict[str, Any]:
+    """Return a body as `body`, or, where it is not UTF-8, in base64 as `body_b64`; the other of the two is None."""
+    try:
+        return {"body": None if body is None else body.decode(), "body_b64": None}
+    except UnicodeDecodeError:
+        return {"body": None, "body_b64": b64encode(body or b"").decode()}
 
 
 class Column(NamedTuple):

@@ -9,17 +9,18 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from hookonce.receiver.encryption import CannotDecrypt, Keyring, step_context
+from hookonce.receiver.encryption import Keyring, step_context
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.results import shallow
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
+from hookonce.receiver.ledger.results import opened, shallow
+from hookonce.receiver.ledger.rows import Identifier, Ours
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.withheld import NULL, ContentRow, ErrorText
 
 MAX_STOPPED = 1000
 
@@ -37,7 +38,7 @@ class RunUnderWay(Exception):  # noqa: N818  a state of the run
     """The run of the step is under way, so nobody can decide about it."""
 
 
-class Step(ResponseModel):
+class Step(ContentRow):
     """A part of a handler that is done once for the event."""
 
     event: Identifier
@@ -50,8 +51,8 @@ class Step(ResponseModel):
     key: str = Field(description="idempotency key that the other side has seen")
     started_at: datetime
     finished_at: datetime | None
-    result: Any
-    note: str | None = Field(description="why it is stopped, or who said what it gave")
+    result: Annotated[Any, NULL]
+    note: ErrorText = Field(description="why it is stopped, or who said what it gave")
     unreadable: Ours | None = Field(
         default=None, description="why the result can't be decrypted here; it is then null"
     )
@@ -159,11 +160,8 @@ def _row(row: dict[str, Any], keyring: Keyring) -> Step:
     text, key_id, source, event_id = (row.pop(name) for name in ("result", "key_id", "source", "event_id"))
     key = step_key(idempotency_key(source, event_id, row["handler"]), row["name"])
     bond = step_context(row["event"], row["handler"], row["name"])
-    try:
-        result = None if text is None else shallow(json.loads(keyring.open(text, key_id, bond)))
-    except CannotDecrypt as error:
-        return Step(**row, key=key, result=None, unreadable=str(error))
-    return Step(**row, key=key, result=result)
+    result, unreadable = opened(keyring, bond, None, text, key_id)
+    return Step(**row, key=key, result=shallow(result), unreadable=unreadable)
 
 
 def idempotency_key(source: str, event_id: str, handler: str) -> str:

@@ -6,10 +6,12 @@ commands, the API and the pages show it, each in its own way. The ledger keeps i
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from textwrap import indent
 from typing import Any, Literal
+
+from hookonce.receiver.ledger.withheld import brief
 
 _WORDS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
@@ -81,6 +83,10 @@ class Traceback:
         name = said.partition(":")[0].rpartition(".")[2]
         return said if name and error.startswith(name) else error
 
+    def brief(self) -> "Traceback":
+        """Return the traceback without content: neither what errors say, nor what variables held."""
+        return Traceback(tuple(map(_brief, self.errors)))
+
     @cached_property
     def as_json(self) -> bytes:
         """Return the form that the ledger keeps; `parse` reads it."""
@@ -119,6 +125,12 @@ def calls(raised: Raised) -> list[Calls]:
         else:
             found.append(Calls((frame,), frame.is_users))
     return found
+
+
+def _brief(raised: Raised) -> Raised:
+    inner = tuple(replace(each, errors=tuple(map(_brief, each.errors))) for each in raised.inner)
+    frames = tuple(replace(each, local_values=()) for each in raised.frames)
+    return replace(raised, said=brief(raised.said), frames=frames, inner=inner)
 
 
 def _text(raised: Raised) -> str:

@@ -40,8 +40,10 @@ def failure(attempt, started, failed, cycle=1):
         "started_at": started,
         "failed_at": failed,
         "error": "ValueError: no\nmore",
+        "issue": None,
         "traceback": None,
         "frames": None,
+        "unreadable": None,
     }
 
 
@@ -75,7 +77,8 @@ def drawn(runs=(), failures=(), steps=(), now=NOW, logs=()):
         deliveries=1,
         repeat_of=None,
     )
-    found = Detail(row, None, list(runs), list(failures), [], [], list(steps), list(logs))
+    parts = {"runs": list(runs), "failures": list(failures), "steps": list(steps), "logs": list(logs)}
+    found = Detail(event=row, body=None, conflicts=[], repeats=[], **parts)
     return waterfall(found, panels(found), now)
 
 
@@ -150,7 +153,7 @@ def test_traced_calls_stand_below_the_attempt_that_made_them():
         [run("done", 2, after(seconds=2), after(seconds=3))],
         [failure(1, after(seconds=0), after(seconds=1))],
         [step("charge", after(seconds=2, milliseconds=50), after(seconds=2, milliseconds=380))],
-        logs=[AttemptLog(handler=HANDLER, cycle=1, attempt=2, lines=lines)],
+        logs=[AttemptLog(handler=HANDLER, cycle=1, attempt=2, lines=lines).with_content()],
     )
 
     assert [(row.name, row.state, (row.end - row.start).total_seconds()) for row in rows(made)[2:]] == [

@@ -2,19 +2,35 @@
 
 import ast
 import json
+import pickle
 import re
 from base64 import b64decode
 from pathlib import Path
 
 import pytest
 
-import hookonce.receiver
+import hookonce
 from hookonce.receiver.api.routes import BY_NAME, OPERATIONS
-from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.encryption import OFF
+from hookonce.receiver.ledger import steps
+from hookonce.receiver.ledger.access import api_tokens, audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.access.audit_log import Change
+from hookonce.receiver.ledger.decryption import Failure, OtherBody, Rejection
+from hookonce.receiver.ledger.queries import dead_letters, event_details, rejected, run_outcomes
+from hookonce.receiver.ledger.queries.dead_letters import Death
+from hookonce.receiver.ledger.queries.event_details import Detail, Run
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.run_outcomes import Outcome
 from hookonce.receiver.ledger.replay import bulk
-from hookonce.receiver.privacy.withheld import brief
+from hookonce.receiver.ledger.replay.bulk import BulkReplay
+from hookonce.receiver.ledger.results import AttemptLog
+from hookonce.receiver.ledger.rows import ResponseModel
+from hookonce.receiver.ledger.stats import counters, issues
+from hookonce.receiver.ledger.stats.counters import BatchFigures
+from hookonce.receiver.ledger.stats.issues import IssueRow
+from hookonce.receiver.ledger.steps import Step
+from hookonce.receiver.ledger.withheld import Content, ContentRow, brief
 from tests.support.issues import ID, die_of
 
 PLANTED, PROOF = "planted-4711", "c0ffee" * 8
@@ -76,6 +92,43 @@ ASKED = {
 
 
 MAIL = "UPDATE hookonce.steps SET state = 'failed_final', note = %s, result = NULL WHERE name = 'mail'"
+PLANTS = [
+    ("UPDATE hookonce.failures SET error = %s, traceback = %s", [ERROR, TRACEBACK]),
+    ("UPDATE hookonce.runs SET status = 'done', result = %s WHERE event = 2", [json.dumps(PLANTED)]),
+    (
+        """INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines)
+        SELECT event, handler, cycle, attempt, now(), %s FROM hookonce.failures""",
+        [LINES],
+    ),
+    (
+        """INSERT INTO hookonce.conflicts (event, fingerprint, headers, body)
+        VALUES (1, '\\x01', %(headers)s, %(text)s), (1, '\\x02', '{}', %(binary)s)""",
+        {"headers": HEADERS, "text": BODY, "binary": b"\xff" + BODY},
+    ),
+    (
+        """INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix)
+        VALUES (now(), 'stripe', 'stale', 'the time is too old', %s, %s)""",
+        [HEADERS, BODY],
+    ),
+    (
+        """INSERT INTO hookonce.entities (source, entity, account, handler, version, event)
+        VALUES ('stripe', 'customer:cus_1', '', %s, 1, 1)""",
+        [HANDLER],
+    ),
+    ("INSERT INTO hookonce.batch_counts VALUES (%s, 0, 0, 1, %s)", [HANDLER, ERROR]),
+    (
+        """INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, due_at, waits)
+        VALUES (0, 0, now(), 'stripe', 'a', %s, now(), 'batch:0001:0')""",
+        [HANDLER],
+    ),
+    (
+        """INSERT INTO hookonce.steps (event, handler, name, state, owner, finished_at, note, result) VALUES
+        (1, %(handler)s, 'charge', 'completed', gen_random_uuid(), now(), NULL, %(result)s),
+        (1, %(handler)s, 'mail', 'failed_final', gen_random_uuid(), NULL, %(error)s, NULL)""",
+        {"handler": HANDLER, "result": json.dumps(PLANTED).encode(), "error": ERROR},
+    ),
+]
+"""Statements, with their values, that put content wherever the ledger keeps some."""
 
 
 @pytest.fixture
@@ -88,65 +141,18 @@ def planted(planted_once):
 @pytest.fixture(scope="module")
 def planted_once(inbox):
     connection = inbox.connection
-    die_of(
-        connection, "evt_1", body=BODY, headers=HEADERS, url=f"https://x.example/hooks/stripe?said={PLANTED}"
-    )
+    url = f"https://x.example/hooks/stripe?said={PLANTED}"
+    die_of(connection, "evt_1", body=BODY, headers=HEADERS, url=url)
     die_of(connection, "evt_2", body=BODY, headers=HEADERS, url="/")
-    statements = [
-        ("UPDATE hookonce.failures SET error = %s, traceback = %s", [ERROR, TRACEBACK]),
-        ("UPDATE hookonce.runs SET status = 'done', result = %s WHERE event = 2", [json.dumps(PLANTED)]),
-        (
-            (
-                "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines) "
-                "SELECT event, handler, cycle, attempt, now(), %s FROM hookonce.failures"
-            ),
-            [LINES],
-        ),
-        (
-            "INSERT INTO hookonce.conflicts (event, fingerprint, headers, body) VALUES (1, '\\x01', %s, %s)",
-            [HEADERS, BODY],
-        ),
-        (
-            (
-                "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
-                "VALUES (now(), 'stripe', 'stale', 'the time is too old', %s, %s)"
-            ),
-            [HEADERS, BODY],
-        ),
-        (
-            (
-                "INSERT INTO hookonce.entities (source, entity, account, handler, version, event) "
-                "VALUES ('stripe', 'customer:cus_1', '', %s, 1, 1)"
-            ),
-            [HANDLER],
-        ),
-        ("INSERT INTO hookonce.batch_counts VALUES (%s, 0, 0, 1, %s)", [HANDLER, ERROR]),
-        (
-            (
-                "INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, due_at, waits) "
-                "VALUES (0, 0, now(), 'stripe', 'a', %s, now(), 'batch:0001:0')"
-            ),
-            [HANDLER],
-        ),
-        (
-            (
-                "INSERT INTO hookonce.steps (event, handler, name, state, owner, finished_at, note, result) VALUES "
-                "(1, %(handler)s, 'charge', 'completed', gen_random_uuid(), now(), NULL, %(result)s), "
-                "(1, %(handler)s, 'mail', 'failed_final', gen_random_uuid(), NULL, %(error)s, NULL)"
-            ),
-            {"handler": HANDLER, "result": json.dumps(PLANTED).encode(), "error": ERROR},
-        ),
-    ]
-    for statement, values in statements:
+    for statement, values in PLANTS:
         connection.execute(statement, values)
     started = bulk.start(connection, Filter(status="dead", error=f"*{PLANTED}*"), "a test")
     bulk.stop(connection, started.id, "a test")
-    made = {
+    inbox.tokens = {"no token": None} | {
         name: api_tokens.create(connection, name.replace(" ", "-").replace("+", "_"), scopes, None, "a test")
         for name, scopes in TOKENS.items()
         if scopes is not None
     }
-    inbox.tokens = made | {"no token": None}
     return inbox
 
 
@@ -272,41 +278,99 @@ def test_content_that_is_shown_is_in_the_audit(planted):
     assert not any(who.startswith(("read (", "replay (")) for who, _ in noted)
 
 
-READERS = {
-    "event_details": {"detail"},
-    "dead_letters": {"deaths_of"},
-    "failures": {"latest_of_issue"},
-    "rejected": {"rejected_deliveries", "rejected_delivery"},
-    "body_search": {"search"},
-    "run_outcomes": {"outcomes"},
-    "steps": {"of_event", "stopped"},
-    "issues": {"listing", "get"},
-    "counters": {"batch_figures"},
+ROWS = {
+    Detail: lambda ledger: [event_details.detail(ledger, DEAD, OFF)],
+    Run: lambda ledger: [
+        run for event in (DEAD, DONE) for run in event_details.detail(ledger, event, OFF).runs
+    ],
+    Failure: lambda ledger: [event_details.latest_failure(ledger, ID, OFF)],
+    OtherBody: lambda ledger: event_details.detail(ledger, DEAD, OFF).conflicts,
+    AttemptLog: lambda ledger: event_details.detail(ledger, DEAD, OFF).logs,
+    Step: lambda ledger: steps.of_event(ledger, DEAD, OFF),
+    Rejection: lambda ledger: rejected.rejected_deliveries(ledger, OFF, 9),
+    IssueRow: issues.listing,
+    Outcome: lambda ledger: run_outcomes.outcomes(ledger, [DEAD]),
+    Death: lambda ledger: dead_letters.deaths_of(ledger, [DEAD]),
+    BatchFigures: counters.batch_figures,
+    BulkReplay: bulk.listing,
+    Change: lambda ledger: audit_log.latest(ledger, 200, action="bulk replay"),
 }
-"""What reads content of the ledger, by its module there."""
+"""Kinds of rows with content, and how each is read from the ledger."""
+SAYS = {"error", "note", "result", "lines", "headers", "url", "body", "body_b64", "body_prefix", "traceback"}
+NOT_CONTENT = {("Breaker", "error"), ("LogLine", "text")}
+"""Fields of the ledger's rows that are called like content: a breaker's error is a class and a place."""
 
 
-def _readers_in(file):
-    """Yield the readers of content that a module uses, as `module.reader` or by an import."""
-    tree = ast.parse(file.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.attr in READERS.get(node.value.id, ()):
-                yield f"{node.value.id}.{node.attr}"
-        elif isinstance(node, ast.ImportFrom) and node.module and ".ledger." in node.module:
-            module = node.module.rpartition(".")[2]
-            yield from (each.name for each in node.names if each.name in READERS.get(module, ()))
+def kinds(of):
+    return {each for kind in of.__subclasses__() for each in {kind, *kinds(kind)}}
 
 
-def test_content_is_read_in_three_modules_of_those_that_show_it():
-    root = Path(hookonce.receiver.__file__).parent
+def of_the_ledger(base):
+    return {
+        each for each in kinds(base) if ".ledger." in each.__module__ and not each.__name__.startswith("_")
+    }
+
+
+def test_every_kind_of_row_with_content_is_looked_at():
+    assert of_the_ledger(ContentRow) == {*ROWS}
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.__name__)
+def test_row_of_the_ledger_shows_no_content_until_it_is_asked_for_it(planted, kind):
+    rows = ROWS[kind](planted.connection)
+
+    ways = (repr, str, lambda row: str(dict(row)), pickle.dumps)
+    ways += () if kind is Detail else (lambda row: str(row.model_dump()), lambda row: row.model_dump_json())
+    shown = [str(way(row)) for row in rows for way in ways]
+    assert rows
+    assert not [text for text in shown if PLANTED in text or PROOF in text]
+    assert any(PLANTED in str(dict(row.with_content())) for row in rows)
+
+
+@pytest.mark.parametrize("kind", [*ROWS][1:], ids=lambda kind: kind.__name__)
+def test_rows_that_differ_by_content_alone_are_alike(planted, kind):
+    row = next(row for row in ROWS[kind](planted.connection) if row.with_content() != row)
+
+    assert kind(**dict(row)) == row
+
+
+def test_field_that_may_quote_a_sender_is_marked_as_content():
+    unmarked = {
+        (kind.__name__, name)
+        for kind in of_the_ledger(ResponseModel) - {Failure}
+        for name, field in kind.model_fields.items()
+        if name in SAYS and not any(isinstance(mark, Content) for mark in field.metadata)
+    }
+
+    assert unmarked <= NOT_CONTENT
+
+
+OPENS = {
+    "receiver/desk/content.py": "asks the permission",
+    "receiver/desk/deliveries.py": "checks a proof, or is asked by the operator of the machine",
+    "receiver/ledger/withheld.py": "opens the rows in a row",
+    "receiver/ledger/replay/bulk.py": "replays what matches",
+    "jobs/alerts/watcher.py": "sends an error's text where that is configured",
+    "jobs/configured/cli.py": "forwards an event",
+    "hookonce/testing/inbox.py": "shows a test its own events",
+    "hookonce/testing/waiting.py": "shows a test its own events",
+}
+"""Modules that take content out of rows, and why each may."""
+
+
+def test_content_is_taken_out_of_rows_by_few_modules():
+    root = Path(hookonce.__file__).parent.parent
+    files = [
+        file
+        for folder in ("receiver", "jobs", "providers", "hookonce")
+        for file in (root / folder).rglob("*.py")
+    ]
 
     found = {
-        str(file.relative_to(root)): sorted(set(_readers_in(file)))
-        for folder in ("desk", "api", "dashboard")
-        for file in (root / folder).rglob("*.py")
+        str(file.resolve().relative_to(root))
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in {"with_content", "_aside"}
     }
 
-    assert {file for file, readers in found.items() if readers} == {
-        *("desk/content.py", "desk/listed_events.py", "desk/stats.py")
-    }
+    assert found == {*OPENS}

@@ -64,7 +64,7 @@ def write(event):
 
 
 def lines_of(inbox, event):
-    found = event_details.detail(inbox.connection, event, inbox.settings.keyring)
+    found = event_details.detail(inbox.connection, event, inbox.settings.keyring).with_content()
     return [line.text for log in found.logs for line in log.lines]
 
 

@@ -48,7 +48,7 @@ def compiled(source):
 
 
 def found(inbox, state=None):
-    return issues.listing(inbox.connection, state)
+    return [each.with_content() for each in issues.listing(inbox.connection, state)]
 
 
 def fail_on(inbox, name, *ids, handler=charge):

@@ -26,7 +26,7 @@ def ask_for_time(*_):
 
 
 def waits_for(inbox, number):
-    (run,) = event_details.detail(inbox.connection, number, inbox.settings.keyring).runs
+    (run,) = event_details.detail(inbox.connection, number, inbox.settings.keyring).with_content().runs
     return run.status, run.waits_for
 
 

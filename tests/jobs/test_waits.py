@@ -360,14 +360,14 @@ def test_wait_is_listed_and_shown_until_it_ends(inbox):
     inbox.work()
 
     (wait,) = waits.listed(inbox.connection, 10)
-    (run,) = event_details.detail(inbox.connection, order, inbox.settings.keyring).runs
+    (run,) = event_details.detail(inbox.connection, order, inbox.settings.keyring).with_content().runs
     assert (wait.event, wait.handler, wait.name, wait.type) == (order, "fulfil", "ci", "check")
     assert wait.until - wait.since == DAYS
     assert (run.waits_for, run.awaited[0].ended_at) == ("event", None)
 
     check = deliver(inbox, "c", "check")
     inbox.work()
-    (run,) = event_details.detail(inbox.connection, order, inbox.settings.keyring).runs
+    (run,) = event_details.detail(inbox.connection, order, inbox.settings.keyring).with_content().runs
     assert (waits.listed(inbox.connection, 10), run.awaited[0].answer) == ([], check)
 
 

@@ -74,10 +74,10 @@ def rotate(connection, keyring=NEW_RING):
 
 
 def readable(connection, keyring):
-    found = [event_details.detail(connection, number, keyring) for number in (1, 2)]
-    others = [other["body"] for other in found[0].conflicts]
-    broken = [failure["traceback"].strip().encode() for found_ in found for failure in found_.failures[:1]]
-    refused = [row["body_prefix"] for row in rejected_deliveries(connection, keyring)]
+    found = [event_details.detail(connection, number, keyring).with_content() for number in (1, 2)]
+    others = [other.octets for other in found[0].conflicts]
+    broken = [failure.traceback.strip().encode() for found_ in found for failure in found_.failures[:1]]
+    refused = [row.with_content().body_prefix for row in rejected_deliveries(connection, keyring, 9)]
     ((at, key, text),) = connection.execute(
         "SELECT arrived_at, key_id, delivery FROM hookonce.quarantine"
     ).fetchall()

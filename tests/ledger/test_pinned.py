@@ -151,7 +151,7 @@ def lived(inbox, url, redis_url):
     with connections.connect(url) as connection:
         rows = list(events.events(connection, Filter()))
         found["rows"] = [(row.event_id, row.type, row.status, row.occurred_at) for row in rows]
-        details = event_details.detail(connection, rows[0].id, OFF)
+        details = event_details.detail(connection, rows[0].id, OFF).with_content()
         found["runs"] = sorted(
             (each.handler, each.status, each.error and each.error.partition(" (")[0], each.result)
             for each in details.runs

@@ -436,6 +436,8 @@ def test_result_that_is_nested_too_deeply_to_be_written_again_is_shown_as_text(d
             finished_at=None,
             result=result,
             error=None,
-        ).result,
+        )
+        .with_content()
+        .result,
         shown,
     )

@@ -135,7 +135,10 @@ def test_calls_that_a_handler_traces_are_kept_with_its_attempt(receiver, inbox, 
     with keeping_lines():
         inbox.work()
 
-    ((call,),) = [log.lines for log in event_details.detail(inbox.connection, 1, inbox.settings.keyring).logs]
+    ((call,),) = [
+        log.lines
+        for log in event_details.detail(inbox.connection, 1, inbox.settings.keyring).with_content().logs
+    ]
     assert (call.level, call.logger, call.text) == ("", CALL, "POST api.stripe.com")
     assert call.at >= 0
     assert 0 <= call.took < 1000

@@ -36,7 +36,7 @@ def body_of(marker, event_id="evt_1"):
 
 def detail(receiver, keyring):
     with connections.connect(receiver.database_url) as connection:
-        return event_details.detail(connection, 1, keyring)
+        return event_details.detail(connection, 1, keyring).with_content()
 
 
 def dumped(receiver):
@@ -57,7 +57,7 @@ def test_other_body_of_a_conflict_is_sealed_and_opens(receiver):
 
     assert "amex" not in dumped(receiver)
     (other,) = detail(receiver, Keyring([KEY])).conflicts
-    assert (other["body"], other["unreadable"]) == (body_of(b"amex"), None)
+    assert (other.octets, other.unreadable) == (body_of(b"amex"), None)
 
 
 def test_bodies_of_one_event_can_not_be_swapped_in_the_database(receiver):
@@ -77,11 +77,11 @@ def test_beginning_of_a_refused_body_is_sealed_and_opens(receiver):
 
     assert "visa" not in dumped(receiver)
     with connections.connect(receiver.database_url) as connection:
-        (row,) = rejected.rejected_deliveries(connection, Keyring([KEY]))
-        (hidden,) = rejected.rejected_deliveries(connection, Keyring())
-    assert row["body_prefix"] == body_of(b"visa")
-    assert hidden["body_prefix"] == b""
-    assert "add that key to encryption_keys" in hidden["unreadable"]
+        (row,) = rejected.rejected_deliveries(connection, Keyring([KEY]), 9)
+        (hidden,) = rejected.rejected_deliveries(connection, Keyring(), 9)
+    assert row.with_content().body_prefix == body_of(b"visa")
+    assert hidden.body_prefix == b""
+    assert "add that key to encryption_keys" in hidden.with_content().unreadable
 
 
 def test_event_is_shown_without_its_body_where_the_key_is_missing(receiver):

@@ -144,13 +144,13 @@ def number(inbox):
 
 
 def check_shown(inbox):
-    detail = event_details.detail(inbox.connection, number(inbox), KEYRING)
+    detail = event_details.detail(inbox.connection, number(inbox), KEYRING).with_content()
     by_handler = {run.handler: run for run in detail.runs}
     assert by_handler["returns"].result == {"iban": CANARY}
     assert [step.result for step in detail.steps] == [{"card": CANARY}]
     for handler in ("raises", "chains", "gives_up", "asks_wrongly", "commits", "does_a_step"):
-        failure = next(each for each in detail.failures if each["handler"] == handler)
-        assert CANARY in failure["traceback"], handler
+        failure = next(each for each in detail.failures if each.handler == handler)
+        assert CANARY in failure.traceback, handler
     outcome = commands.find(inbox.connection, {("commands.pay", "c" * 64)}, KEYRING)["commands.pay", "c" * 64]
     assert outcome.result[REFUSAL]["detail"] == CANARY
     assert handshake_secrets.kept(inbox.connection, "asana", KEYRING) == CANARY
@@ -176,7 +176,7 @@ def test_without_its_key_it_is_told_what_is_missing(inbox, what):
     other = Keyring([os.urandom(32)])
 
     if what == "run":
-        detail = event_details.detail(inbox.connection, number(inbox), other)
+        detail = event_details.detail(inbox.connection, number(inbox), other).with_content()
         runs = {run.handler: run for run in detail.runs}
         assert (runs["returns"].result, detail.steps[0].result) == (None, None)
         assert "is not configured here" in runs["returns"].unreadable

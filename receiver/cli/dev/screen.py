@@ -15,8 +15,9 @@ from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, put, say
 from hookonce.receiver.cli.output.times import soon
-from hookonce.receiver.desk.events import EventPath, Failure, get_event
+from hookonce.receiver.desk.events import EventPath, get_event
 from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.rows import Failure
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
 from hookonce.receiver.dev.stack import Stack

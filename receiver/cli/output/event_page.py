@@ -14,8 +14,8 @@ from hookonce.receiver.cli.output.printing import fitted
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted
-from hookonce.receiver.desk.events import Failure, FullEvent, OtherBody
-from hookonce.receiver.desk.rows import AttemptLog, Step, StepStatus, Wait
+from hookonce.receiver.desk.events import FullEvent
+from hookonce.receiver.desk.rows import AttemptLog, Failure, OtherBody, Step, StepStatus, Wait
 from hookonce.receiver.ledger.states import RunStatus
 
 _MAX_CAUSES = 3

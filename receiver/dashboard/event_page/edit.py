@@ -6,8 +6,8 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.event_form import read_event_form
-from hookonce.receiver.desk import content
-from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk import deliveries
+from hookonce.receiver.desk.deliveries import ShownEvent
 from hookonce.receiver.desk.events import EventPath
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.sources import EditedEvent, send_edited_event
@@ -38,7 +38,7 @@ def send_edited(number: int) -> Response:
 
 def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: bool = False) -> str:
     with context().desk() as here:
-        found = content.event(here, number)
+        found = deliveries.event(here, number)
     if found is None:
         abort(404, f"No event has the ledger id {number}; retention may have dropped it.")
     text, why_not = _text(found)

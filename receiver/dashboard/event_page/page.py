@@ -14,9 +14,9 @@ from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.run_panels import WHOLE_TRACEBACKS, anchor, panels
 from hookonce.receiver.dashboard.event_page.waterfall import waterfall
-from hookonce.receiver.desk import content, replays
-from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk import deliveries, replays
 from hookonce.receiver.desk.dead_letters import DiscardRequest, discard_events
+from hookonce.receiver.desk.deliveries import ShownEvent
 from hookonce.receiver.desk.events import (
     EventPath,
     OtherBodyPath,
@@ -151,10 +151,10 @@ def download_conflict(number: int, conflict: int) -> Response:
 def _asked(here: Desk, number: int, *, is_part: bool) -> ShownEvent | None:
     """Return what a page shows; of one that is there already what has changed, until its event has ended."""
     if is_part:
-        found = content.event(here, number, as_it_goes_on=True)
+        found = deliveries.event(here, number, as_it_goes_on=True)
         if found is None or found.event.status in OPEN:
             return found
-    return content.event(here, number)
+    return deliveries.event(here, number)
 
 
 def _delivered(found: ShownEvent) -> dict[str, Any]:
@@ -188,4 +188,4 @@ def _edited_from(headers: Mapping[str, str]) -> int | None:
 
 
 def _conflicts(found: ShownEvent) -> list[dict[str, Any]]:
-    return [other | {"shown": body_view.body_view(other["body"])} for other in found.conflicts]
+    return [dict(other) | {"shown": body_view.body_view(other.octets)} for other in found.conflicts]

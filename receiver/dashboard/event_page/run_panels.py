@@ -2,12 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
-from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk.deliveries import ShownEvent
 from hookonce.receiver.desk.rows import AttemptLog, Frame, Raised, Run
+from hookonce.receiver.desk.rows import Failure as FailureRow
 from hookonce.receiver.ledger.states import RunStatus
 
 MAX_ATTEMPTS = 50
@@ -35,28 +35,24 @@ def numbered(cycle: int, attempt: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt; `errors` are those of its traceback, the one that ended it first.
+    """A failed attempt, the `nth` under its number: one that is not charged gives its number to the next one."""
 
-    It is the `nth` under its number: an attempt that is not charged gives its number to the next one.
-    """
-
-    row: Mapping[str, Any]
-    errors: Sequence[Raised]
+    row: FailureRow
     nth: int = 1
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any], nth: int = 1) -> Self:
-        """Take a row as `event_details.detail` gives it."""
-        return cls(row, row["frames"].errors[::-1] if row["frames"] else (), nth)
+    @property
+    def errors(self) -> Sequence[Raised]:
+        """The errors of its traceback, the one that ended it first."""
+        return self.row.frames.errors[::-1] if self.row.frames else ()
 
     @property
     def number(self) -> tuple[int, int]:
         """The cycle and the number of the attempt."""
-        return self.row["cycle"], self.row["attempt"]
+        return self.row.cycle, self.row.attempt
 
     def id(self, kind: str) -> str:
         """Return the id of a part of the page that is about it."""
-        return anchor(kind, self.row["handler"], *self.number, *([self.nth] if self.nth > 1 else []))
+        return anchor(kind, self.row.handler, *self.number, *([self.nth] if self.nth > 1 else []))
 
     @property
     def place(self) -> Frame | None:
@@ -67,13 +63,13 @@ class Failure:
     @property
     def said(self) -> str:
         """The text of the error, from the traceback where errors are sealed."""
-        error, frames = str(self.row["error"]), self.row["frames"]
+        error, frames = self.row.error, self.row.frames
         return frames.whole(error) if frames else error
 
     @property
     def was_killed(self) -> bool:
         """Whether it was ended by another process, which knew neither when it began nor what it had logged."""
-        return self.row["started_at"] is None and not self.row["traceback"] and not self.row["unreadable"]
+        return self.row.started_at is None and not self.row.traceback and not self.row.unreadable
 
     @property
     def name(self) -> str:
@@ -118,7 +114,7 @@ class Attempt:
     @property
     def has_same_error(self) -> bool:
         """Whether the failure above it has the same error."""
-        return bool(self.failure and self.newer and self.failure.row["error"] == self.newer.row["error"])
+        return bool(self.failure and self.newer and self.failure.row.error == self.newer.row.error)
 
     @property
     def has_same_code(self) -> bool:
@@ -175,9 +171,9 @@ def panels(found: ShownEvent) -> list[Panel]:
 
 
 def _panel(found: ShownEvent, run: Run) -> Panel:
-    rows = [each for each in found.failures if each["handler"] == run.handler]
-    numbers = [(each["cycle"], each["attempt"]) for each in rows]
-    failures = [Failure.of(row, nth) for row, nth in zip(rows, _counted(numbers), strict=True)]
+    rows = [each for each in found.failures if each.handler == run.handler]
+    numbers = [(each.cycle, each.attempt) for each in rows]
+    failures = [Failure(row, nth) for row, nth in zip(rows, _counted(numbers), strict=True)]
     kept = [each for each in found.logs if each.handler == run.handler]
     nths = _counted((each.cycle, each.attempt) for each in kept)
     logs = [Logged(log, nth, _is_unread(found, log)) for log, nth in zip(kept, nths, strict=True)]

@@ -6,7 +6,7 @@ from flask import Response, abort, make_response, redirect, request, url_for
 
 from hookonce.providers import Delivery
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
 from hookonce.receiver.outbound.signing import EventName
 
@@ -24,7 +24,7 @@ def send_again(number: int) -> Response:
             "Events may be sent to the addresses in [admin] send_to of hookonce.toml, and what is below them.",
         )
     with context().desk() as here:
-        found = content.event(here, number)
+        found = deliveries.event(here, number)
         if found is None or found.body is None or found.body.unreadable:
             abort(404, "This event or its body is not there, or can't be opened.")
         source = settings.sources.get(found.event.source)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from hookonce.receiver.dashboard.event_page.run_panels import Failure, Panel, anchor, numbered
-from hookonce.receiver.desk.content import ShownEvent
+from hookonce.receiver.desk.deliveries import ShownEvent
 from hookonce.receiver.desk.rows import Run, StepStatus
 from hookonce.receiver.ledger.states import RunStatus
 
@@ -187,9 +187,9 @@ def _of_handler(found: ShownEvent, panel: Panel, now: datetime) -> Iterator[Row]
 def _failed(failure: Failure, run: Run) -> Row:
     is_last = failure.number == (run.cycle, run.attempts)
     state = RunStatus.DEAD if is_last and run.status == RunStatus.DEAD else "failed"
-    started = failure.row["started_at"] or (run.started_at if is_last and run.finished_at else None)
+    started = failure.row.started_at or (run.started_at if is_last and run.finished_at else None)
     name, target = numbered(*failure.number), failure.id("attempt")
-    return Row("attempt", name, state, target, started, failure.row["failed_at"])
+    return Row("attempt", name, state, target, started, failure.row.failed_at)
 
 
 def _latest(run: Run, now: datetime) -> Iterator[tuple[tuple[int, int], Row]]:

@@ -7,7 +7,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 from hookonce.receiver.dashboard.blueprint import admin, ask, context
 from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret
 from hookonce.receiver.dashboard.source_pages.sources import rows
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.pauses import PAUSES, SOURCE, list_pauses
 from hookonce.receiver.desk.sources import SourcePath, get_source, send_test_event, signs
@@ -30,7 +30,7 @@ def source(name: str) -> str:
         shown = get_source(here, which=SourcePath(source=name))
         paused = [each for each in list_pauses(here).data if each.kind != SOURCE.kind]
         counts = {each.status: each.count for each in status_counts(here) if each.source == name}
-        refused = content.rejected_deliveries(here, source=name, limit=_MAX_REJECTED)
+        refused = deliveries.rejected_deliveries(here, source=name, limit=_MAX_REJECTED)
     return render_template(
         "admin/source.html",
         row=row,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.models import Flag, Page, Paged, Text, Time
 from hookonce.receiver.desk.refusals import NotConfigured, Unavailable
 from hookonce.receiver.desk.registry import Desk, action
@@ -54,11 +54,7 @@ def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
     """List what people and programs did, newest first."""
     wanted = asked.model_dump(exclude=set(Paged.model_fields))
     rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **wanted)
-    page = ChangePage.of(rows, asked)
-    for each in page.data:
-        if isinstance(each.detail, dict) and isinstance(each.detail.get("filter"), dict):
-            each.detail = each.detail | {"filter": content.filter_of(desk, each.detail["filter"])}
-    return page
+    return ChangePage.of(handed_out(desk, "audit", rows), asked)
 
 
 @action(scope=Scope.READ)

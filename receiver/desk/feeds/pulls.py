@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hookonce.providers.kit.events.fingerprint import fingerprint
-from hookonce.receiver.desk import content
+from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.models import IdInPath, Name, RequestModel, Text, Time
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action
@@ -189,7 +189,7 @@ def _pulled(desk: Desk, row: dict[str, Any]) -> PulledEvent:
     stored = StoredBody(
         row["url"], row["headers"], body, key, row["source"], row["event_id"], kept, is_element
     )
-    found = content.pulled(desk, stored, row["provider"])
+    found = deliveries.pulled(desk, stored, row["provider"])
     if found is None:
         return PulledEvent(**known, missing="key")
     (shown, is_changed), source = found, desk.settings.sources.get(row["source"])

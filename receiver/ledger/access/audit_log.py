@@ -3,14 +3,20 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Annotated, Any, NamedTuple, TypedDict, Unpack
 
 import psycopg
 
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.rows import Identifier, Ours, all_as
+from hookonce.receiver.ledger.withheld import Content, ContentRow, without_error
 
 
-class Change(ResponseModel):
+def _without_error(detail: Any) -> object:  # noqa: ANN401  JSON
+    wanted = detail.get("filter") if isinstance(detail, dict) else None
+    return detail | {"filter": without_error(wanted)} if isinstance(wanted, dict) else detail
+
+
+class Change(ContentRow):
     """One thing somebody did, and to what."""
 
     id: Identifier
@@ -18,7 +24,7 @@ class Change(ResponseModel):
     who: Ours
     action: Ours
     subject: str
-    detail: Any
+    detail: Annotated[Any, Content(_without_error)]
 
 
 class Note(NamedTuple):

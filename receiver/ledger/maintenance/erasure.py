@@ -27,7 +27,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.queries.needles import Needle
-from hookonce.receiver.ledger.results import opened_log
+from hookonce.receiver.ledger.results import opened_lines
 from hookonce.receiver.ledger.rows import Identifier, ResponseModel
 from hookonce.receiver.ledger.states import RunStatus
 
@@ -290,6 +290,6 @@ def _is_in(needle: Needle, said: str | None, text: bytes, headers: Mapping[str, 
 def _erase_lines_of_batches(connection: psycopg.Connection, events: Sequence[int], keyring: Keyring) -> None:
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_LOGS, [events]).fetchall()
-    firsts = {row["id"]: opened_log(keyring, row["event"], row).batch for row in rows}
+    firsts = {row["id"]: opened_lines(keyring, row["event"], row).get("batch") for row in rows}
     elsewhere = {row: first for row, first in firsts.items() if first is not None}
     connection.execute(_ERASE_LINES_OF_BATCHES, [list(elsewhere.values()), list(elsewhere)])

@@ -5,7 +5,6 @@
 - `needles`, `body_search`: what is looked for in bodies, and where it is
 - `choices`: sources, types, accounts and handlers to choose from
 - `run_outcomes`: what the runs of listed events came to
-- `failures`: the last failed attempt of an issue
 - `tail`: events behind an id, and those that were seen, as they are now
 - `dead_letters`: of what runs died, one by one
 - `handler_stats`: how handlers fare

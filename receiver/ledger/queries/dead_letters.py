@@ -1,12 +1,13 @@
 """Dead runs: of which handler, and of what they died. Reads only, never more than the newest `MAX_DEATHS` events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import psycopg
 
-from hookonce.receiver.ledger.rows import ResponseModel, all_as
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
 MAX_DEATHS = 1000
 _SHOWN = 500
@@ -35,7 +36,7 @@ ORDER BY n.id DESC, r.handler
 """  # noqa: S608  constants
 
 
-class Death(ResponseModel):
+class Death(ContentRow):
     """A dead run, and the beginning of its latest error; or, without a handler, why an event could not be read."""
 
     event: int
@@ -44,17 +45,9 @@ class Death(ResponseModel):
     handler: str | None
     finished_at: datetime | None
     issue: str | None
-    error: str | None
+    error: ErrorText
 
 
 def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Death]:
     """Return the dead runs of these events, newest first; of one that has none, a row without a handler."""
     return all_as(Death, connection, _DEATHS_OF, {"ids": list(events), "shown": _SHOWN})
-
-
-def by_event(deaths: Iterable[Death]) -> dict[int, list[Death]]:
-    """Return dead runs by their event."""
-    found: dict[int, list[Death]] = {}
-    for death in deaths:
-        found.setdefault(death.event, []).append(death)
-    return found

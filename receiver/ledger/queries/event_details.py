@@ -1,18 +1,19 @@
 """One event in full: its body, its runs and attempts, its steps, opened where the keys are here. Reads only."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 import psycopg
 from psycopg.rows import dict_row
-from pydantic import BeforeValidator, Field, computed_field
+from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation, computed_field
 
-from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.encryption import Keyring, result_context
 from hookonce.receiver.ledger import reasons, steps
 from hookonce.receiver.ledger.decryption import (
     Body,
+    Failure,
+    OtherBody,
     StoredBody,
     decrypt_body,
     decrypt_conflict,
@@ -20,14 +21,15 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.events import COLUMNS, Event
 from hookonce.receiver.ledger.reasons import PARKED_RUN, WAITS_FOR, WaitsFor
-from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_log, shallow
-from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_lines, shallow
+from hookonce.receiver.ledger.rows import Ours, all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.waits import OF_RUN, Wait
+from hookonce.receiver.ledger.withheld import NULL, Content, ContentRow, ErrorText
 
 
-class Run(ResponseModel):
+class Run(ContentRow):
     """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
 
     handler: Ours
@@ -38,8 +40,8 @@ class Run(ResponseModel):
     lease_until: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    result: Annotated[Any, BeforeValidator(shallow)]
-    error: str | None
+    result: Annotated[Any, BeforeValidator(shallow), NULL]
+    error: ErrorText
     parked: Ours | None = Field(
         default=None, description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
     )
@@ -68,15 +70,16 @@ class Run(ResponseModel):
         return is_skip(self.result) and "newest" in self.result
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(ContentRow):
     """Everything the ledger knows of an event; `body` is None once it is gone, and `why_no_body` says why."""
 
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
     event: Event
-    body: Body | None
+    body: Annotated[SkipValidation[Body | None], Content(Body.withheld)]
     runs: list[Run]
-    failures: list[dict[str, Any]]
-    conflicts: list[dict[str, Any]]
+    failures: list[Failure]
+    conflicts: list[OtherBody]
     repeats: list[int]
     steps: list[Step]
     logs: list[AttemptLog]
@@ -118,6 +121,11 @@ SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
        CASE WHEN age <= %(tracebacks)s THEN traceback END AS traceback
 FROM (SELECT *, {_AGE} FROM hookonce.failures WHERE event = %(event)s) AS f ORDER BY id
 """  # noqa: S608  constants
+
+_LATEST_OF_ISSUE = """
+SELECT event, handler, cycle, attempt, started_at, failed_at, error, issue, traceback, key_id
+FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT 1
+"""
 
 MAX_LOGS = 200
 """Attempts of an event whose lines are read, the newest."""
@@ -172,46 +180,63 @@ def detail(
         written = cursor.execute(_LOGS, asked).fetchall()
         logs = _logs(cursor, keyring, event, written)
         done = steps.of_event(connection, event, keyring)
+        known: dict[str, Any] = {
+            "event": row,
+            "runs": runs,
+            "failures": failures,
+            "steps": done,
+            "logs": logs,
+        }
         if goes_on:
             unread = {
                 (each["handler"], each["cycle"], each["attempt"]) for each in written if each["lines"] is None
             }
-            return Detail(row, None, runs, failures, [], [], done, logs, unread_logs=unread)
+            return Detail(**known, body=None, conflicts=[], repeats=[], unread_logs=unread)
         body = next(iter(all_as(StoredBody, connection, _BODY, [event, row.received_at])), None)
         others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
         (why_no_body,) = connection.execute(_WHY_NO_BODY, [event]).fetchone() or ("",)
-    conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     return Detail(
-        row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, logs, why_no_body
+        **known,
+        body=decrypt_body(keyring, body),
+        conflicts=[decrypt_conflict(keyring, row.source, row.event_id, other) for other in others],
+        repeats=repeats,
+        why_no_body=why_no_body,
     )
+
+
+def latest_failure(connection: psycopg.Connection, issue: str, keyring: Keyring) -> Failure | None:
+    """Return the newest failed attempt of an issue; None if none is kept."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(_LATEST_OF_ISSUE, [issue]).fetchone()
+    return None if row is None else decrypt_failure(keyring, row.pop("event"), row)
 
 
 def _logs(
     cursor: psycopg.Cursor[dict[str, Any]], keyring: Keyring, event: int, rows: list[dict[str, Any]]
 ) -> list[AttemptLog]:
     """Open what was logged, the oldest first; the lines of a batch are read where its first event has them."""
-    logs = {
-        row["id"]: AttemptLog(handler=row["handler"], cycle=row["cycle"], attempt=row["attempt"])
-        if row["lines"] is None
-        else opened_log(keyring, event, row)
-        for row in reversed(rows)
-    }
-    firsts = {number: log.batch for number, log in logs.items() if log.batch is not None}
-    found: dict[int, AttemptLog] = {}
+    lines = {row["id"]: opened_lines(keyring, event, row) for row in rows if row["lines"] is not None}
+    firsts = {number: each["batch"] for number, each in lines.items() if "batch" in each}
     if firsts:
-        others = cursor.execute(_LOGS_OF_BATCHES, [[*firsts.values()], [*firsts]]).fetchall()
-        found = {row["other"]: opened_log(keyring, firsts[row["other"]], row) for row in others}
-    for number, first in firsts.items():
-        if kept := found.get(number):
-            said = {"lines": kept.lines, "left_out": kept.left_out, "unreadable": kept.unreadable}
-        else:
-            said = {"unreadable": f"they went with event {first}"}
-        logs[number] = logs[number].model_copy(update=said)
-    return [*logs.values()]
+        asked = [[*firsts.values()], [*firsts]]
+        kept = {
+            row["other"]: opened_lines(keyring, firsts[row["other"]], row)
+            for row in cursor.execute(_LOGS_OF_BATCHES, asked)
+        }
+        for number, first in firsts.items():
+            lines[number] |= kept.get(number) or {"unreadable": f"they went with event {first}"}
+    return [
+        AttemptLog(
+            handler=row["handler"], cycle=row["cycle"], attempt=row["attempt"], **lines.get(row["id"], {})
+        )
+        for row in reversed(rows)
+    ]
 
 
 def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> Run:
     sealed, key = row.pop("sealed_result"), row.pop("key_id")
-    result, unreadable = opened(keyring, (event, row["handler"]), row.pop("result"), sealed, key)
+    result, unreadable = opened(
+        keyring, result_context(event, row["handler"]), row.pop("result"), sealed, key
+    )
     return Run(**row, result=result, unreadable=unreadable)

@@ -7,10 +7,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.decryption import decrypt_rejected
-
-MOST = 10_000
-"""Rows, unless a smaller limit is given."""
+from hookonce.receiver.ledger.decryption import Rejection, decrypt_rejected
+from hookonce.receiver.ledger.rows import MAX_ID
 
 _REJECTED = """
 SELECT id, rejected_at, source, reason, detail, headers, body_prefix, key_id FROM hookonce.rejected
@@ -44,25 +42,20 @@ class Wanted(TypedDict, total=False):
     before: int | None
 
 
-_LAST_ID = 2**63 - 1
-
-
 def rejected_deliveries(
-    connection: psycopg.Connection, keyring: Keyring, limit: int = MOST, **wanted: Unpack[Wanted]
-) -> list[dict[str, Any]]:
-    """Return rejected deliveries that were kept, opened, newest first."""
+    connection: psycopg.Connection, keyring: Keyring, limit: int, **wanted: Unpack[Wanted]
+) -> list[Rejection]:
+    """Return rejected deliveries that were kept, newest first; the desk knows what to do about them."""
     return [decrypt_rejected(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
 
 
-def rejected_delivery(connection: psycopg.Connection, keyring: Keyring, number: int) -> dict[str, Any] | None:
-    """Return a rejected delivery, opened; None where it is not kept any more."""
-    found = rejected_deliveries(connection, keyring, before=min(number, _LAST_ID - 1) + 1, limit=1)
-    return found[0] if found and found[0]["id"] == number else None
+def rejected_delivery(connection: psycopg.Connection, keyring: Keyring, number: int) -> Rejection | None:
+    """Return a rejected delivery; None where it is not kept any more."""
+    found = rejected_deliveries(connection, keyring, before=min(number, MAX_ID - 1) + 1, limit=1)
+    return found[0] if found and found[0].id == number else None
 
 
-def conflicts(
-    connection: psycopg.Connection, limit: int = MOST, **wanted: Unpack[Wanted]
-) -> list[dict[str, Any]]:
+def conflicts(connection: psycopg.Connection, limit: int, **wanted: Unpack[Wanted]) -> list[dict[str, Any]]:
     """Return the bodies that came under an id taken by another, newest first."""
     return _rows(connection, _CONFLICTS, limit, wanted)
 

@@ -5,8 +5,9 @@ from datetime import datetime
 
 import psycopg
 
-from hookonce.receiver.ledger.rows import ResponseModel, all_as
+from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
 _SHOWN = 300
 """Characters of an error."""
@@ -23,7 +24,7 @@ ORDER BY r.event, array_position(%s::text[], r.status), r.handler
 _WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED]
 
 
-class Outcome(ResponseModel):
+class Outcome(ContentRow):
     """An event's run that died, else one that waits, runs or is done; how many `others` it has; the latest error."""
 
     event: int
@@ -32,7 +33,7 @@ class Outcome(ResponseModel):
     attempts: int
     due_at: datetime | None
     others: int
-    error: str | None
+    error: ErrorText
 
 
 def outcomes(connection: psycopg.Connection, events: Sequence[int]) -> list[Outcome]:

@@ -11,7 +11,7 @@ Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 
 import time
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import psycopg
 from psycopg.types.json import Json
@@ -22,8 +22,9 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.events import ReplayResult, Reread
-from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.rows import Identifier, Ours, all_as
 from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
+from hookonce.receiver.ledger.withheld import Content, ContentRow, without_error
 
 DRIVER_GONE = timedelta(seconds=10)
 LOOK_AHEAD = 50_000
@@ -39,14 +40,14 @@ MAX_STEPS = 50
 _FILTER = TypeAdapter(Filter)
 
 
-class BulkReplay(ResponseModel):
+class BulkReplay(ContentRow):
     """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
 
     id: Identifier
     who: Ours
     started_at: datetime
     ended_at: datetime | None
-    filter: dict[str, Any]
+    filter: Annotated[dict[str, Any], Content(without_error)]
     rate: float | None = Field(description="events per second")
     matched: int = Field(description="how many there were when it began")
     replayed: int
@@ -69,11 +70,6 @@ class BulkReplay(ResponseModel):
     def is_running(self) -> bool:
         """Whether there are steps left to take."""
         return self.ended_at is None
-
-    @property
-    def wanted(self) -> Filter:
-        """The filter as a `Filter`."""
-        return _FILTER.validate_python(self.filter)
 
 
 class _Turn(BulkReplay):
@@ -227,7 +223,7 @@ def step(  # noqa: PLR0913  the last by keyword
         bulk = next(iter(all_as(_Turn, connection, _TAKE, asked)), None)
         if bulk is None:
             return None
-        wanted = bulk.wanted
+        wanted = _FILTER.validate_python(bulk.with_content().filter)
         ids, last = _next(connection, bulk, wanted)
         takes_done = wanted.status in {None, EventStatus.DONE}  # how many of each there are was shown
         until = bulk.started_at if takes_done else None  # nobody saw what has ended well since

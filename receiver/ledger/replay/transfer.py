@@ -1,12 +1,12 @@
 """Takes events out of a ledger and into another: as they are kept there, opened, and each exactly once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg
 from psycopg.rows import dict_row
 
-from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.encryption import Keyring, result_context
 from hookonce.receiver.ledger import results
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
@@ -48,7 +48,7 @@ class Kept:
     is_element: bool
     fingerprint: bytes
     id_is_signed: bool
-    runs: list[dict[str, object]]
+    runs: list[dict[str, object]] = field(repr=False)
 
 
 @dataclass(slots=True)
@@ -114,7 +114,8 @@ def _runs(
     with connection.cursor(row_factory=dict_row) as cursor:
         for row in cursor.execute(_RUNS, [list(ids)]):
             event, sealed, key = row.pop("event"), row.pop("sealed_result"), row.pop("key_id")
-            row["result"], _ = results.opened(keyring, (event, row["handler"]), row["result"], sealed, key)
+            bond = result_context(event, row["handler"])
+            row["result"], _ = results.opened(keyring, bond, row["result"], sealed, key)
             found.setdefault(event, []).append(row)
     return found
 

@@ -33,8 +33,9 @@ from typing import Any, NamedTuple
 import psycopg
 from pydantic import Field
 
-from hookonce.receiver.ledger.rows import Ours, ResponseModel, all_as
+from hookonce.receiver.ledger.rows import Ours, all_as
 from hookonce.receiver.ledger.states import Waits
+from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
 
 class Kind(StrEnum):
@@ -71,7 +72,7 @@ class Tally(NamedTuple):
         return f"{self.kind}.{self.detail}" if self.detail else str(self.kind)
 
 
-class BatchFigures(ResponseModel):
+class BatchFigures(ContentRow):
     """The outcomes of the batches of a handler that takes many events at once."""
 
     handler: Ours
@@ -82,7 +83,7 @@ class BatchFigures(ResponseModel):
         description="events of the smallest part that is to be tried by itself; null if there is none"
     )
     waiting: int = Field(description="parts that are to be tried by themselves")
-    error: str | None = Field(description="by which they failed")
+    error: ErrorText = Field(description="by which they failed")
 
 
 MAX_TYPES = 30

@@ -22,6 +22,7 @@ from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel, all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats.backlog import MAX_COUNTED
+from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
 MAX_LISTED = 200
 """Issues that are listed at most."""
@@ -49,7 +50,7 @@ class Issue(NamedTuple):
     release: str
 
 
-class IssueRow(ResponseModel):
+class IssueRow(ContentRow):
     """Failures of one handler at one place; its dead runs are found and replayed by `issue` of a filter."""
 
     id: Ours
@@ -64,7 +65,7 @@ class IssueRow(ResponseModel):
     first_release: Ours
     last_seen: datetime | None
     last_release: Ours | None
-    error: str | None = Field(description="text of the newest failure")
+    error: ErrorText = Field(description="text of the newest failure")
     event: Identifier | None = Field(description="whose failure that is")
     failures: int = Field(description=f"failed attempts that are kept; {MAX_COUNTED + 1} means more")
     dead: int = Field(description="runs that are dead of it now; the same")

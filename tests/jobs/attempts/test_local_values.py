@@ -150,8 +150,8 @@ def credit(event, _tx):
 
 
 def shown(inbox, keyring):
-    (failure,) = event_details.detail(inbox.connection, 1, keyring).failures
-    return dict(failure["frames"].errors[-1].frames[0].local_values)
+    (failure,) = event_details.detail(inbox.connection, 1, keyring).with_content().failures
+    return dict(failure.frames.errors[-1].frames[0].local_values)
 
 
 def test_variables_are_kept_sealed_where_that_is_asked_for(inbox):

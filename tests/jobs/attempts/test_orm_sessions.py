@@ -170,8 +170,8 @@ def test_error_of_the_last_flush_says_that_the_handler_had_returned(shop):
 
     shop.work()
 
-    (failure,) = event_details.detail(shop.connection, 1, shop.settings.keyring).failures
-    assert "what the handler had left in its session was written, after it returned" in failure["traceback"]
+    (failure,) = event_details.detail(shop.connection, 1, shop.settings.keyring).with_content().failures
+    assert "what the handler had left in its session was written, after it returned" in failure.traceback
 
 
 def test_session_may_be_asked_for_by_its_class(shop):

@@ -32,7 +32,7 @@ def keeps_lines():
 
 
 def logs(inbox, event=1):
-    found = event_details.detail(inbox.connection, event, inbox.settings.keyring)
+    found = event_details.detail(inbox.connection, event, inbox.settings.keyring).with_content()
     return [(each.cycle, each.attempt, [line.text for line in each.lines]) for each in found.logs]
 
 
@@ -40,7 +40,8 @@ def shared_logs(inbox, event):
     """The lines of an event's batches, as its page has them at its end and as it goes on, each with the first event."""
     keyring = inbox.settings.keyring
     ways = [
-        event_details.detail(inbox.connection, event, keyring, goes_on=goes_on) for goes_on in (False, True)
+        event_details.detail(inbox.connection, event, keyring, goes_on=goes_on).with_content()
+        for goes_on in (False, True)
     ]
     whole, going_on = (
         [(each.batch, [line.text for line in each.lines]) for each in way.logs] for way in ways
@@ -206,7 +207,7 @@ def test_page_says_where_the_lines_of_a_batch_went(inbox, keeps_lines):  # noqa:
     inbox.work()
     inbox.connection.execute("DELETE FROM hookonce.run_logs WHERE event = 1")
 
-    (found,) = event_details.detail(inbox.connection, 2, inbox.settings.keyring).logs
+    (found,) = event_details.detail(inbox.connection, 2, inbox.settings.keyring).with_content().logs
 
     assert (found.lines, found.unreadable) == ([], "they went with event 1")
 

@@ -35,8 +35,10 @@ def raised(function, *arguments):
 def kept(inbox, keyring=None):
     """The tracebacks as they are shown, oldest first."""
     return [
-        f["traceback"]
-        for f in event_details.detail(inbox.connection, 1, keyring or inbox.settings.keyring).failures
+        f.traceback
+        for f in event_details.detail(inbox.connection, 1, keyring or inbox.settings.keyring)
+        .with_content()
+        .failures
     ]
 
 
@@ -130,12 +132,12 @@ def test_sealed_traceback_tells_all_but_parameters_and_opens_for_its_run_only(in
     inbox.connection.execute(
         "UPDATE hookonce.failures SET traceback = (SELECT traceback FROM hookonce.failures WHERE attempt = 2)"
     )
-    shown = event_details.detail(inbox.connection, 1, KEYRING).failures
-    assert [failure["traceback"] is None for failure in shown] == [True, False]
-    assert "changed or moved" in shown[0]["unreadable"]
+    shown = event_details.detail(inbox.connection, 1, KEYRING).with_content().failures
+    assert [failure.traceback is None for failure in shown] == [True, False]
+    assert "changed or moved" in shown[0].unreadable
     assert (
         "not configured here"
-        in event_details.detail(inbox.connection, 1, Keyring()).failures[1]["unreadable"]
+        in event_details.detail(inbox.connection, 1, Keyring()).with_content().failures[1].unreadable
     )
 
 
@@ -308,8 +310,8 @@ def test_frames_tell_the_users_files_from_libraries_and_have_lines_of_code(inbox
 
     inbox.work()
 
-    (failure,) = event_details.detail(inbox.connection, 1, inbox.settings.keyring).failures
-    cause, effect = failure["frames"].errors
+    (failure,) = event_details.detail(inbox.connection, 1, inbox.settings.keyring).with_content().failures
+    cause, effect = failure.frames.errors
     assert (cause.link, effect.link) == ("cause", "")
     assert [(frame.function, frame.is_users) for frame in effect.frames] == [("deep", True), ("charge", True)]
     assert effect.frames[-1].path == __file__
@@ -320,7 +322,7 @@ def test_frames_tell_the_users_files_from_libraries_and_have_lines_of_code(inbox
         "    except KeyError as error:",
         '        raise LookupError("no such customer") from error',
     )
-    assert failure["traceback"] == Traceback((cause, effect)).text
+    assert failure.traceback == Traceback((cause, effect)).text
 
 
 @pytest.mark.parametrize(
