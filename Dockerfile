@@ -9,9 +9,10 @@ WORKDIR /src
 COPY requirements-run.lock ./
 RUN pip install --require-hashes --requirement requirements-run.lock
 COPY pyproject.toml README.md LICENSE ./
-COPY .ci/readme_for_pypi.py ./.ci/
+COPY .ci/readme_for_pypi.py .ci/packaged_docs.py ./.ci/
 COPY compose.yaml ./
 COPY deploy ./deploy
+COPY docs ./docs
 COPY hookonce ./hookonce
 COPY jobs ./jobs
 COPY providers ./providers

@@ -142,7 +142,8 @@ def test_dockerfile_copies_all_that_the_build_needs():
     linked = {path.name for path in (ROOT / package).iterdir() if path.is_symlink()}
 
     described_by = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
-    assert {package, *linked, described_by, "README.md", "pyproject.toml"} <= copied
+    carries = wheel["hooks"]["custom"]["path"]
+    assert {package, *linked, described_by, carries, "docs", "README.md", "pyproject.toml"} <= copied
 
 
 def test_wheel_holds_all_that_is_imported_or_read(tmp_path):
