@@ -159,7 +159,8 @@ def _mail(event: ReceivedEvent, target: Target) -> dict[str, object]:
     letter = messages.mail(messages.message_of(json.loads(event.raw)), target, event.event_id)
     try:
         with _connected(parts.scheme, host, parts.port) as server:
-            if parts.password and (parts.scheme == "smtps" or host in LOOPBACK or _is_encrypted(server)):
+            is_encrypted = isinstance(server.sock, ssl.SSLSocket)
+            if parts.password and (is_encrypted or host in LOOPBACK):
                 server.login(unquote(parts.username or ""), unquote(parts.password))
             elif parts.password:
                 raise GiveUp(f"{host} offers no STARTTLS, so no password is sent to it; use smtps://")
@@ -181,7 +182,3 @@ def _connected(scheme: str, host: str, port: int | None) -> smtplib.SMTP:
     if server.has_extn("starttls"):
         server.starttls(context=context)
     return server
-
-
-def _is_encrypted(server: smtplib.SMTP) -> bool:
-    return isinstance(server.sock, ssl.SSLSocket)

@@ -49,6 +49,14 @@ class Taking(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(autouse=True)
+def turn(monkeypatch):
+    """Wait for answers on a machine that stands still for seconds; return what is waited otherwise."""
+    usual = alert_delivery.TURN
+    monkeypatch.setattr(alert_delivery, "TURN", timedelta(minutes=1))
+    return usual
+
+
 @pytest.fixture
 def pager():
     with served(Pager()) as server:
@@ -265,8 +273,9 @@ def test_target_that_is_away_delays_no_other_and_doctor_is_told(inbox, mail_serv
 
 
 def test_target_that_never_answers_delays_no_other_and_is_charged_once_it_had_its_time(
-    inbox, pager, everywhere, tell, monkeypatch
+    inbox, pager, everywhere, tell, turn, monkeypatch
 ):
+    monkeypatch.setattr(alert_delivery, "TURN", turn)
     monkeypatch.setattr(alert_delivery, "TIMEOUT", (1, 6))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/hidden"
