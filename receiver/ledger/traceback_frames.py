@@ -11,7 +11,7 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any, Literal
 
-from hookonce.receiver.ledger.withheld import brief
+from hookonce.receiver.ledger.withheld import class_of
 
 _WORDS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
@@ -130,7 +130,7 @@ def calls(raised: Raised) -> list[Calls]:
 def _brief(raised: Raised) -> Raised:
     inner = tuple(replace(each, errors=tuple(map(_brief, each.errors))) for each in raised.inner)
     frames = tuple(replace(each, local_values=()) for each in raised.frames)
-    return replace(raised, said=brief(raised.said), frames=frames, inner=inner)
+    return replace(raised, said=class_of(raised.said), frames=frames, inner=inner)
 
 
 def _text(raised: Raised) -> str:

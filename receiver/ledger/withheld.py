@@ -24,9 +24,13 @@ _PLACE: Final = re.compile(r" \([^()\s]+\.pyx?:\d+\)\Z")
 
 def brief(error: str) -> str:
     """Return the class of an error, and where it was raised, without what it says."""
-    place = _PLACE.search(error)
-    name = re.split(r":\s|\n", error, maxsplit=1)[0]
+    place, name = _PLACE.search(error), class_of(error)
     return name if place is None or place[0] in name else name + place[0]
+
+
+def class_of(error: str) -> str:
+    """Return the class of an error, which its text begins with."""
+    return re.split(r":\s|\n", error, maxsplit=1)[0]
 
 
 def without_error(wanted: Mapping[str, object]) -> dict[str, object]:

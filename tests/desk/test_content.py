@@ -59,7 +59,7 @@ FRAME = {"file": "shop/handlers.py", "line": 12, "function": "credit", "code": [
          "local_values": [["customer", f"'{PLANTED}'"]]}  # fmt: skip
 TRACEBACK = json.dumps({
     "errors": [
-        {"said": f"OSError: {PLANTED}", "link": "cause"},
+        {"said": f"OSError: {PLANTED} ({PLANTED}/shop.py:12)", "link": "cause"},
         {
             "said": f"ValueError: no customer {PLANTED}",
             "frames": [FRAME],
