@@ -46,7 +46,7 @@ def test_request_is_refused_as_problem_details(calm, method, path, status, code)
 def test_name_that_no_event_can_have_is_unknown(calm, name):
     answer = calm.ask("POST", "/replays", headers=JSON, data=json.dumps({"events": [name]}).encode())
 
-    assert (answer.status_code, answer.json["unknown_names"]) == (200, [name])
+    assert (answer.status_code, answer.json["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
