@@ -92,10 +92,10 @@ class Unavailable(Refused):
 
 def not_in_ledger(names: Iterable[object]) -> str:
     """Return the line about names that no event has."""
-    return (
-        f"not in the ledger: {', '.join(map(str, names))}; expected ids, or how they begin, "
-        "see `hookonce events list`"
-    )
+    named = (
+        ", ".join(map(str, names)).encode(errors="backslashreplace").decode()
+    )  # it may hold lone surrogates
+    return f"not in the ledger: {named}; expected ids, or how they begin, see `hookonce events list`"
 
 
 def left_alone(events: Sequence[int], why: str, then: str = "") -> list[str]:

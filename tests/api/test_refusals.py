@@ -47,6 +47,8 @@ def test_name_that_no_event_can_have_is_unknown(calm, name):
     answer = calm.ask("POST", "/replays", headers=JSON, data=json.dumps({"events": [name]}).encode())
 
     assert (answer.status_code, answer.json["code"]) == (404, "not_found")
+    assert answer.json["detail"].startswith("not in the ledger: ")
+    assert answer.json["detail"].encode()
 
 
 @pytest.mark.parametrize(
