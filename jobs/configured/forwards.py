@@ -237,7 +237,12 @@ class Forwarder:
         if source is None:
             raise Refused(f"source '{event.source}' is not configured here, so nothing signs as its sender")
         secret = self._forward.secret or next(iter(source.secrets), "")
-        stored = Delivery("POST", self.to.url, event.headers, event.raw)
+        # Nobody else's sender signs attributes of CloudEvents: in a genuine delivery they may be anybody's.
+        is_theirs = source.provider.name == "cloudevents"
+        headers = {
+            name: event.headers[name] for name in event.headers if is_theirs or not name.startswith("ce-")
+        }
+        stored = Delivery("POST", self.to.url, headers, event.raw)
         name, is_element = EventName(event.event_id, event.type), _origin(event).is_element
         try:
             made = signed_anew(source.provider, secret, stored, name, now, is_element=is_element)

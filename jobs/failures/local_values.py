@@ -4,6 +4,7 @@ A value of a class of the user's is shown by what its instance holds, and one of
 take long, query a database, raise, or tell a password.
 """
 
+import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime, time, timedelta
@@ -25,6 +26,12 @@ _DEPTH = 2
 _LONGEST_NAME = 64
 _LONGEST_INTEGER = 512
 """Bits; Python refuses to spell a very long one."""
+_CREDENTIAL = re.compile(r"pwd|creds|signature|session-?id|(^|-)(pass|otp|pin|cvc|cvv|sid|iban|ssn)(-|$)")
+"""Of variables, beside what headers are called."""
+_IN_A_TEXT = re.compile(
+    r"""(://[^\s:/@]*:)[^\s/'"]+(?=@)|((?i:passw\w*|pwd|secret|token|api_?key)\s?[=:]\s?)[^\s&,;'"()\[\]{}]+"""
+)
+"""A password in an address, or behind its name."""
 _SPELLED = (bool, float, complex, Decimal, date, datetime, time, timedelta, UUID, type(None))
 _BRACKETS: Mapping[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -50,7 +57,8 @@ def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> 
         for name, value in found.items()
         if not name.startswith("__") and not issubclass(type(value), _LEFT_OUT)
     ]
-    return tuple((name, cleaned(_shown(name, value))[:MAX_VALUE]) for name, value in kept[-MAX_VARIABLES:])
+    shown = [(name, cleaned(_shown(name, value))) for name, value in kept[-MAX_VARIABLES:]]
+    return tuple((name, _IN_A_TEXT.sub(rf"\1\2{MASK}", text)[:MAX_VALUE]) for name, text in shown)
 
 
 def _shown(name: str, value: object) -> str:
@@ -62,7 +70,10 @@ def _shown(name: str, value: object) -> str:
 
 def _is_secret(name: Any) -> bool:  # noqa: ANN401  of a variable, or a key of any kind
     text = name.decode("latin-1") if type(name) is bytes else name
-    return issubclass(type(text), str) and is_credential(str.lower(text).replace("_", "-"))
+    if not issubclass(type(text), str):
+        return False
+    text = str.lower(text).replace("_", "-")
+    return is_credential(text) or _CREDENTIAL.search(text) is not None
 
 
 def _spelled(value: Any, depth: int) -> str:  # noqa: ANN401  whatever a variable holds

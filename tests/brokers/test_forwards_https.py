@@ -75,12 +75,13 @@ def test_event_is_signed_as_standard_webhooks_say_under_the_run_s_id(inbox, tmp_
 
 def test_event_is_signed_as_its_sender_would(inbox, tmp_path, endpoint):
     configured(inbox, tmp_path, forward(endpoint.url, **HOME))
-    inbox.deliver("a", body=BODY, headers=json.dumps({"user-agent": "Stripe/1.0"}))
+    inbox.deliver("a", body=BODY, headers=json.dumps({"user-agent": "Stripe/1.0", "ce-id": "forged"}))
 
     work(inbox)
 
     headers = verified("stripe", "whsec_test", endpoint.came[0])
     assert headers["user-agent"] == "Stripe/1.0"
+    assert headers["ce-id"] == "a"  # what is not signed may be anybody's
     assert "hookonce-via" in headers
 
 

@@ -129,6 +129,30 @@ def test_credential_is_masked_by_its_name_wherever_that_stands(value, shown):
     assert values(it=value) == {"it": shown}
 
 
+@pytest.mark.parametrize(
+    "name", ["pwd", "userPwd", "creds", "otp", "session_id", "signature", "pin", "user_pass"]
+)
+def test_name_that_no_header_has_is_a_credential_s_too(name):
+    assert values(**{name: "abc"}, opinion="o", passage="p") == {
+        name: "[secret]",
+        "opinion": "'o'",
+        "passage": "'p'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://u:p@w@host/db", "'postgresql://u:[secret]@host/db'"),
+        ("host=h password=hunter2 port=1", "'host=h password=[secret] port=1'"),
+        ("a?token=abc&b=c", "'a?token=[secret]&b=c'"),
+        ("http://host:80/a", "'http://host:80/a'"),
+    ],
+)
+def test_credential_is_masked_within_a_text(text, shown):
+    assert values(it=text, them=[text]) == {"it": shown, "them": f"[{shown}]"}
+
+
 def test_names_of_credentials_are_masked_and_functions_and_modules_left_out():
     found = values(password="hunter2", auth_token="t", customer="c", os=os, values=values, Order=Order)
 
