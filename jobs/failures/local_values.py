@@ -29,9 +29,12 @@ _LONGEST_INTEGER = 512
 _CREDENTIAL = re.compile(r"pwd|creds|signature|session-?id|(^|-)(pass|otp|pin|cvc|cvv|sid|iban|ssn)(-|$)")
 """Of variables, beside what headers are called."""
 _IN_A_TEXT = re.compile(
-    r"""(://[^\s:/@]*:)[^\s/'"]+(?=@)|((?i:passw\w*|pwd|secret|token|api_?key)\s?[=:]\s?)[^\s&,;'"()\[\]{}]+"""
+    r"""(://[^\s:/@]*:)[^\s/'"]+(?=@)
+    |((?i:passw\w*|pwd|secret|token|api_?key)(\\*["'])?\s*[=:]\s*)
+    (?:(\\*["'])(?(3)|(?![\s,:)\]}\\]))(?:(?!\4)\\+.|[^\\'"])+|(?:(?!\\+["'])[^\s&,;'"()\[\]{}])+)""",
+    re.VERBOSE,
 )
-"""A password in an address, or behind its name."""
+"""A password in an address, or behind its name; each may be quoted, and the quotes escaped, as in JSON."""
 _SPELLED = (bool, float, complex, Decimal, date, datetime, time, timedelta, UUID, type(None))
 _BRACKETS: Mapping[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -58,7 +61,7 @@ def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> 
         if not name.startswith("__") and not issubclass(type(value), _LEFT_OUT)
     ]
     shown = [(name, cleaned(_shown(name, value))) for name, value in kept[-MAX_VARIABLES:]]
-    return tuple((name, _IN_A_TEXT.sub(rf"\1\2{MASK}", text)[:MAX_VALUE]) for name, text in shown)
+    return tuple((name, _IN_A_TEXT.sub(rf"\1\2\4{MASK}", text)[:MAX_VALUE]) for name, text in shown)
 
 
 def _shown(name: str, value: object) -> str:

@@ -147,6 +147,15 @@ def test_name_that_no_header_has_is_a_credential_s_too(name):
         ("host=h password=hunter2 port=1", "'host=h password=[secret] port=1'"),
         ("a?token=abc&b=c", "'a?token=[secret]&b=c'"),
         ("http://host:80/a", "'http://host:80/a'"),
+        ('{"password": "hunter2", "a": [1]}', """'{"password": "[secret]", "a": [1]}'"""),
+        ('{"user_password" : "hun, \\"t}er\'2"}', """'{"user_password" : "[secret]"}'"""),
+        ('{"apiKey":"abc","token":12}', """'{"apiKey":"[secret]","token":[secret]}'"""),
+        ('{"a": "{\\"token\\": \\"a b\\"}"}', r"""'{"a": "{\\"token\\": \\"[secret]\\"}"}'"""),
+        ("{'token': 'a b', 'b': 1}", """"{'token': '[secret]', 'b': 1}\""""),
+        ("password='hun ter' port=1", """"password='[secret]' port=1\""""),
+        ('{"token": "", "secret": []}', """'{"token": "", "secret": []}'"""),
+        ('{"secret": "[secret]"}', """'{"secret": "[secret]"}'"""),
+        ("password: ", "'password: '"),
     ],
 )
 def test_credential_is_masked_within_a_text(text, shown):
