@@ -193,7 +193,7 @@ def verdict(
     if isinstance(error, Postponed):
         try:
             delay = pause(error.delay)
-        except Exception as odd:  # noqa: BLE001  a class of the handler's own, whose `delay` may be anything
+        except BaseException as odd:  # noqa: BLE001  a class of the handler's own, whose `delay` may be anything
             return failure(run, handler, said(odd))
         return AttemptResult(
             RunStatus.WAITING, delay=delay, counted=False, waits=error.waits, also=error.also

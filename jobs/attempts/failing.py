@@ -22,6 +22,7 @@ from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
 from hookonce.jobs.event import BodyDropped, Postponed, ReceivedEvent
+from hookonce.jobs.failures.error_summary import cause_of, context_of, suppresses_context, traceback_of
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
@@ -57,6 +58,7 @@ class Host(Protocol):
 
 
 CUT_OFF = "the ledger went away in the middle of a batch"
+_errors_in = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 
 def fail(host: Host, attempt: Attempt, error: BaseException, rolled_back: str) -> None:
@@ -65,6 +67,7 @@ def fail(host: Host, attempt: Attempt, error: BaseException, rolled_back: str) -
     Raises `CutOff` where its connection is gone: it is to be given back.
     """
     attempt.ticket = None  # of an end that was not reached
+    error = _with_class(error)
     if isinstance(error, TimeUp):
         host.alarm.unset()
     elif _is_cut_off(host, error):
@@ -118,12 +121,22 @@ def _is_for_want_of_a_step_s_connection(error: BaseException) -> bool:
     while left:
         if (each := left.pop()) is None or id(each) in seen:
             continue
-        if isinstance(each, LedgerAway):
+        if issubclass(type(each), LedgerAway):
             return True
         seen.add(id(each))
-        left += [each.__cause__, None if each.__suppress_context__ else each.__context__]
-        left += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        left += [cause_of(each), None if suppresses_context(each) else context_of(each)]
+        left += _errors_in(each) if issubclass(type(each), BaseExceptionGroup) else ()
     return False
+
+
+def _with_class(error: BaseException) -> BaseException:
+    """Return an error, or one of ours in its place where `isinstance` can't read its class."""
+    try:
+        isinstance(error, TimeUp)
+    except BaseException:  # noqa: BLE001  a class of the handler's own, which raises anything
+        odd = RuntimeError(f"{type(error).__name__} has attributes that can't be read")
+        return odd.with_traceback(traceback_of(error))
+    return error
 
 
 def _readable(error: BaseException, alarm: TimeLimit, timeout: timedelta) -> BaseException:

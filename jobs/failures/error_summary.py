@@ -8,7 +8,6 @@ import re
 import sys
 import sysconfig
 import traceback
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,8 +24,12 @@ _PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
 _DETAIL = re.compile(r"^(D[EÉ]TAIL|CONTEXT) ?:(?! *\(left out).*$", re.MULTILINE)
 _MAX_LINKS = 100
 """Errors that are followed from one to what caused it."""
-RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
-"""What code of the user's raises while an error is read; only the time limit's own comes through."""
+cause_of, context_of, suppresses_context, traceback_of = (
+    BaseException.__dict__[name].__get__
+    for name in ("__cause__", "__context__", "__suppress_context__", "__traceback__")
+)
+"""An error's causes, and where it was raised, whatever properties its class has."""
+_END_OF_PLACE = re.compile(r"(\.pyx?:\d+)\)")
 
 
 def summarize(error: BaseException, cleaned: Callable[[str], str] = str) -> str:
@@ -50,11 +53,12 @@ def message_of(
     """Return an error's type and what it says about itself, `ValueError: no such customer`.
 
     It is what `whole_message_of` gives, cut. `cleaned` makes it fit to be kept before, so that half a secret never
-    stays.
+    stays. Nothing in it looks like the place where an error was raised, which readers without `bodies` see.
     """
     try:
-        return cleaned(whole_message_of(error, with_details=with_details))[:MAX_MESSAGE_LENGTH]
-    except RAISED:
+        text = cleaned(whole_message_of(error, with_details=with_details))
+        return _END_OF_PLACE.sub(r"\1 )", text)[:MAX_MESSAGE_LENGTH]
+    except BaseException:  # noqa: BLE001  its class is the user's code, which raises anything
         return type(error).__name__
 
 
@@ -80,7 +84,7 @@ def linked(error: BaseException) -> Iterator[BaseException]:
         if isinstance(each, BaseException) and id(each) not in seen:
             seen.add(id(each))
             yield each
-            left += [each.__cause__, each.__context__, getattr(each, "orig", None)]
+            left += [cause_of(each), context_of(each), getattr(each, "orig", None)]
 
 
 def is_library(path: str) -> bool:
@@ -114,7 +118,7 @@ def _without_details(text: str, errors: Iterable[BaseException]) -> str:
 def _location(error: BaseException) -> str | None:
     """Return file and line of the innermost frame that is neither ours nor a library's."""
     location = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for frame, line in traceback.walk_tb(traceback_of(error)):
         path = frame.f_code.co_filename
         if not is_library(path):
             location = f"{path.removeprefix(home_of(path))}:{line}"

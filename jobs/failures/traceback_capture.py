@@ -13,7 +13,7 @@ from textwrap import dedent
 from types import FrameType
 from typing import Literal
 
-from hookonce.jobs.failures.error_summary import RAISED, home_of, is_ours, is_users, message_of
+from hookonce.jobs.failures.error_summary import home_of, is_ours, is_users, message_of
 from hookonce.jobs.failures.local_values import local_values
 from hookonce.receiver.ledger.traceback_frames import Frame, Inner, Raised, Traceback
 
@@ -72,7 +72,7 @@ def captured(
             found = Traceback(_chain(error, most, _Told(with_details, with_locals, cleaned)))
             if len(found.as_json) <= MAX_LENGTH:
                 return found
-    except RAISED:  # an exception's class is the user's code too
+    except BaseException:  # noqa: BLE001  its class is the user's code, which raises anything
         return None
     return None
 

@@ -205,6 +205,19 @@ class Unspeakable(BaseException):
         raise RuntimeError
 
 
+class OfTheUsers(BaseException):
+    pass
+
+
+class AsksOddly(RetryLater):
+    def __init__(self):
+        pass
+
+    @property
+    def delay(self):
+        raise SystemExit
+
+
 def unspeakable(raised):
     def refuse(_):
         raise raised
@@ -212,11 +225,40 @@ def unspeakable(raised):
     return type("UnspeakableError", (Exception,), {"__str__": refuse, "__notes__": property(refuse)})
 
 
+def unreadable(name):
+    def refuse(*_):
+        raise SystemExit
+
+    member = refuse if name == "__getattribute__" else property(refuse, refuse)
+    return type("UnreadableError", (Exception,), {name: member})
+
+
+def caused_by(kind):
+    error = ValueError()
+    error.__cause__ = kind()
+    return error
+
+
+READ = ["__cause__", "__context__", "__suppress_context__", "__traceback__", "__class__", "__getattribute__"]
+"""Attributes of an error that are read where it ends an attempt."""
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        *(SystemExit, MemoryError, RecursionError, asyncio.CancelledError, Unspeakable),
+        *(
+            SystemExit,
+            MemoryError,
+            RecursionError,
+            asyncio.CancelledError,
+            Unspeakable,
+            OfTheUsers,
+            AsksOddly,
+        ),
         *map(unspeakable, [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]),
+        unspeakable(OfTheUsers),
+        *map(unreadable, READ),
+        *(caused_by(unreadable(name)) for name in READ),
     ],
 )
 def test_handler_may_raise_anything(inbox, error):

@@ -1,0 +1,60 @@
+"""What an error says is withheld from a token without `bodies`, though it ends like the place of an error."""
+
+from datetime import timedelta
+
+import pytest
+
+from hookonce import GiveUp
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
+
+PLACE = " (acct_4711.py:1)"
+
+
+@pytest.mark.parametrize("kind", [ValueError, GiveUp])
+def test_error_that_ends_like_a_place_is_withheld_whole_and_cut(inbox, kind):
+    said = long(kind)
+
+    def broken(*_):
+        raise kind(said)
+
+    work(inbox, broken)
+
+    assert "4711" not in shown(inbox, "read")
+    assert "test_withheld_errors.py" in shown(inbox, "read")
+    assert "4711" in shown(inbox, "read+bodies")
+
+
+def test_error_without_a_place_is_withheld_though_it_ends_like_one(inbox):
+    error = ValueError("no account" + PLACE)
+    functions = {}
+    exec(compile("def broken(*_): raise error", "<string>", "exec"), {"error": error}, functions)  # noqa: S102
+
+    work(inbox, functions["broken"])
+
+    assert "4711" not in shown(inbox, "read")
+    assert "4711" in shown(inbox, "read+bodies")
+
+
+def long(kind):
+    """Return a text of an error that ends like a place, as its first 500 characters do, which lists show."""
+    return PLACE.rjust(500 - len(f"{kind.__name__}: "), "x") + " (b(acct_4711.py:1).py:2)" + PLACE
+
+
+def work(inbox, function):
+    registry = Registry()
+    registry.add(
+        Handler("broken", "stripe", "*", function, 1, (timedelta(), timedelta()), timedelta(seconds=5))
+    )
+    inbox.deliver("evt_1")
+    slot = SingleSlot(inbox.settings, registry)
+    slot.run_due()
+    slot.close()
+
+
+def shown(inbox, scope):
+    """What a token reads of the errors of an event, whole and cut."""
+    paths = ["/events/1", "/events?status=dead", "/dead-letters"]
+    answers = [inbox.ask("GET", path, scope=scope) for path in paths]
+    assert [answer.status_code for answer in answers] == [200] * len(paths)
+    return "".join(answer.get_data(as_text=True) for answer in answers)
