@@ -103,8 +103,8 @@ class Rounds:
             else:
                 return None
             finally:
-                if not connection.broken:
-                    ledger.update_listing(connection, state, lease_until=None)
+                with suppress(psycopg.Error):  # of a connection that is broken; the lease ends by itself
+                    ledger.let_go(connection, state)
         return "another process is at it"
 
     def left(self, connection: psycopg.Connection, name: str) -> int:

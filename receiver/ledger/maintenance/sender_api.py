@@ -133,6 +133,14 @@ def update_listing(
         raise LeaseLost(f"another process compares the list of source '{leased.source}' by now")
 
 
+def let_go(connection: psycopg.Connection, leased: ListingState) -> None:
+    """End the lease of a source's list, unless another process has it by now."""
+    connection.execute(
+        "UPDATE hookonce.listings SET lease_until = NULL WHERE (source, token) = (%s, %s)",
+        [leased.source, leased.token],
+    )
+
+
 def known(
     connection: psycopg.Connection, sources: Sequence[str], event_ids: Sequence[str]
 ) -> dict[str, set[str]]:
