@@ -74,7 +74,9 @@ class ContentRow(ResponseModel):
             for name, value in self
             if isinstance(value, list) and value and isinstance(value[0], ContentRow)
         }
-        return self.model_copy(update=rows | dict(self._aside.values))
+        whole = self.model_copy(update=rows | dict(self._aside.values))
+        whole._aside = _Aside()  # noqa: SLF001  else what is redacted in it would come back
+        return whole
 
     def _public(self) -> dict[str, object]:
         """Return the fields whose values are content, with what is public of them."""

@@ -328,6 +328,15 @@ def test_row_of_the_ledger_shows_no_content_until_it_is_asked_for_it(planted, ki
 
 
 @pytest.mark.parametrize("kind", [*ROWS][1:], ids=lambda kind: kind.__name__)
+def test_content_that_was_handed_out_and_redacted_does_not_come_back(planted, kind):
+    row = next(row for row in ROWS[kind](planted.connection) if row.with_content() != row)
+
+    redacted = row.with_content().model_copy(update=dict(row))
+
+    assert PLANTED not in str(dict(redacted.with_content()))
+
+
+@pytest.mark.parametrize("kind", [*ROWS][1:], ids=lambda kind: kind.__name__)
 def test_rows_that_differ_by_content_alone_are_alike(planted, kind):
     row = next(row for row in ROWS[kind](planted.connection) if row.with_content() != row)
 

@@ -133,6 +133,24 @@ def test_reseal_makes_digests_only_of_rows_that_it_takes(connection, monkeypatch
     assert connection.execute("SELECT last_value FROM digests").fetchone() == (2 * sealed,)
 
 
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("ValueError: no customer 4711 (shop/pay.py:12)", "ValueError (shop/pay.py:12)"),
+        ("GiveUp: no customer (account 4711:12)", "GiveUp"),
+        ("GiveUp: no customer (4711:12)", "GiveUp"),
+    ],
+)
+def test_reseal_keeps_the_class_and_the_place_of_an_error_alone(connection, error, kept):
+    fill(connection, OFF)
+    connection.execute("UPDATE hookonce.failures SET error = %s", [error])
+
+    rotate(connection)
+
+    found = connection.execute("SELECT error FROM hookonce.failures WHERE traceback IS NOT NULL").fetchall()
+    assert found == [(kept,)]
+
+
 def test_reseal_leaves_and_counts_what_it_can_not_open(connection):
     fill(connection)
 

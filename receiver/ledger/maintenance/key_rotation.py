@@ -38,7 +38,7 @@ ROTATION_BATCH_BYTES = 4 * 1024 * 1024
 _BARE_ERROR: LiteralString = """
 CASE WHEN t.error ~ '^[A-Za-z_][A-Za-z0-9_.]*(:| [(]|$)'
      THEN substring(t.error FROM '^[A-Za-z_][A-Za-z0-9_.]*')
-          || coalesce(substring(t.error FROM ' [(][^()]+:[0-9]+[)]$'), '')
+          || coalesce(substring(t.error FROM ' [(][^()[:space:]]+[.]pyx?:[0-9]+[)]$'), '')
      ELSE split_part(t.error, '; then it failed with', 1) END
 """
 
