@@ -19,6 +19,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -222,7 +223,7 @@ def main() -> Any:  # noqa: ANN401  never returns
             dotenv_file.load()
         color = False if os.environ.get("NO_COLOR") else None
         with ExitStack() as stack:
-            if {"-h", "--help"} & {*sys.argv}:
+            if {"-h", "--help"} & {*takewhile("--".__ne__, sys.argv)}:
                 from hookonce.receiver.cli.output.printing import paged
 
                 stack.enter_context(paged())

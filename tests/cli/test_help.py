@@ -4,7 +4,7 @@ import sys
 import click
 import pytest
 
-from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, other_words
+from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, main, other_words
 from hookonce.receiver.cli.output import tables, terminal_tables
 from tests.support import terminal
 from tests.support.for_each import for_each
@@ -162,3 +162,26 @@ def test_help_begins_with_its_beginning_on_a_terminal(command, first):
     rows, is_paged = terminal.screen(*command)
 
     assert (rows[0].startswith(first), is_paged) == (True, True)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("words", "shown"), [(["dev", "--", "worker.py", "--help"], "begun\n"), (["dev", "--help"], "")]
+)
+def test_command_is_shown_at_once_though_a_program_of_the_user_s_is_asked_for_help(
+    monkeypatch, capsys, words, shown
+):
+    at_once = []
+
+    def command(**_):
+        click.echo("begun")
+        at_once.append(capsys.readouterr().out)
+
+    monkeypatch.setattr("sys.argv", ["hookonce", *words])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr(cli, "main", command)
+
+    with pytest.raises(SystemExit):
+        main()
+
+    assert at_once == [shown]
