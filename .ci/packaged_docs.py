@@ -13,7 +13,7 @@ _LINK = re.compile(r"!?\[([^\]\n]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)
 
 
 class PackagedDocs(BuildHookInterface[Any]):
-    """What `[tool.hatch.build.targets.wheel.hooks.custom]` in pyproject.toml asks for."""
+    """The hook that `[tool.hatch.build.targets.wheel.hooks.custom]` in pyproject.toml asks for."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Have the wheel carry the pages; a checkout reads its own."""

@@ -5,6 +5,8 @@ is noted in the audit once an hour for each subject.
 """
 
 import time
+from datetime import timedelta
+from math import inf
 from typing import Final, TypeVar
 
 from hookonce.receiver.desk.registry import Desk
@@ -13,7 +15,7 @@ from hookonce.receiver.ledger.withheld import ContentRow
 
 LOOK: Final = "look"
 """The action's name in the audit for content that was handed out."""
-_NOTED_FOR: Final = 3600.0
+_NOTED_FOR: Final = timedelta(hours=1)
 _MOST_NOTED: Final = 10_000
 _noted: dict[tuple[str, ...], float] = {}
 R = TypeVar("R", bound=ContentRow)
@@ -31,7 +33,7 @@ def handed_out(desk: Desk, subject: str, rows: list[R]) -> list[R]:
 
 def _note(desk: Desk, subject: str) -> None:
     key, now = (desk.settings.database_url, desk.who, subject), time.monotonic()
-    if now - _noted.get(key, -_NOTED_FOR) >= _NOTED_FOR:
+    if now - _noted.get(key, -inf) >= _NOTED_FOR.total_seconds():
         desk.note(LOOK, subject)
         _noted.pop(key, None)
         _noted[key] = now

@@ -17,8 +17,19 @@ from hookonce.providers.kit.signing.verdict import SignOptions
 
 _OF_CONNECTION: Final = frozenset(
     {
-        *("host", "content-length", "connection", "transfer-encoding", "accept-encoding", "expect", "cookie"),
-        *("keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings"),
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "cookie",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
     }
 )
 _OF_SIGNATURE: Final = re.compile(r"signature|hmac|digest")
