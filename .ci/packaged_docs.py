@@ -13,7 +13,7 @@ _LINK = re.compile(r"!?\[([^\]\n]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)
 
 
 class PackagedDocs(BuildHookInterface[Any]):
-    """The hook that `[tool.hatch.build.targets.wheel.hooks.custom]` in pyproject.toml asks for."""
+    """The hook that `[tool.hatch.build.targets.wheel.hooks.custom]` in pyproject.toml names."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Have the wheel carry the pages; a checkout reads its own."""
@@ -39,6 +39,9 @@ class PackagedDocs(BuildHookInterface[Any]):
     def _linked(self, link: re.Match[str], name: str, pages: set[str]) -> str:
         """Return a link as it is if the wheel has its target: another page, or a file of the package."""
         target = normpath(join(dirname(name), link[2]))
-        package = Path(self.root, "hookonce", "docs", target)
-        is_there = target in pages or (target.startswith("../") and Path(normpath(package)).exists())
+        package = target.removeprefix("../")
+        places = (
+            [self.root] if package.startswith("deploy/") else [self.root, "hookonce"]
+        )  # as in pyproject.toml
+        is_there = target in pages or (target != package and Path(*places, package).exists())
         return link[0] if is_there else link[1]

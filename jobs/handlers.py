@@ -8,19 +8,18 @@ leaves old ones waiting; `name=` keeps them.
 
 import json
 import random
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from hookonce.jobs.event import Postponed, ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
 from hookonce.providers.kit.events.subjects import About, about
-from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
+from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row, matcher
 from hookonce.receiver.ledger.runs.run_limits import BatchSize, RunLimit
 from hookonce.receiver.ledger.waits import Awaited
 
@@ -162,7 +161,7 @@ class Handler:
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
         at_place = self.place == source or self.place.replace("-", "_") == provider.replace("-", "_")
-        return at_place and _matcher(self.pattern).fullmatch(type) is not None
+        return at_place and matcher(self.pattern).fullmatch(type) is not None
 
     def delay(self, attempt: int) -> timedelta:
         """How long to wait after failed attempt number `attempt`: doubling up to the maximum, half of it jitter."""
@@ -320,8 +319,3 @@ def _misplaced(handler: str, verb: str, place: str, places: Collection[str]) -> 
         f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
     )
     return f"handler '{handler}' {verb} events of '{place}', no source and no provider; {hint}"
-
-
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)

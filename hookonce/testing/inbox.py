@@ -5,6 +5,7 @@ makes the attempts, in a Django project by the executor of Django's worker, insi
 given; both are closed and opened again where a test lets one of them die.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ _Result = TypeVar("_Result")
 _MAX_ROUNDS, _MAX_TRIALS = 1000, 20
 """How often in a row time may pass and nothing come of it, and the same while a breaker is open."""
 _NO_BATCH = 3600.0  # seconds, longer than any waits for others
+_LONGEST_DRAIN = timedelta(minutes=1)
+"""How long work goes on before something is taken to be due again for ever."""
 
 
 @dataclass(frozen=True)
@@ -338,8 +341,13 @@ class Inbox:
     def _drain(self) -> int:
         worker, attempts = self._worker(), 0
         # A worker stops after some seconds; and what its first look learns of open breakers, the second acts on.
+        until = time.monotonic() + _LONGEST_DRAIN.total_seconds()
         while count := worker.run_due() or worker.run_due():
             attempts += count
+            if time.monotonic() > until:
+                raise AssertionError(
+                    f"after {attempts} attempts something is due still; does a handler put off its run by 0 s?"
+                )
         return attempts
 
     def _asked(self, what: Callable[[psycopg.Connection], _Result]) -> _Result:

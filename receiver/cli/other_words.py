@@ -46,6 +46,6 @@ def command_for(word: str, group: str, commands: Iterable[str]) -> str | None:
     """Return the command that somebody means by a word who typed it after `group`, which has `commands`; if one is."""
     own = {f"{group} {name}" for name in commands}
     found = [command for command, words in _WORDS.items() if word in words.split()]
-    near = next((each for each in found if each in own), None)
-    is_other = group not in {"hookonce", "hookonce events"} and not near
-    return near or (None if is_other or not found else found[0])
+    near = [command for command in found if command in own]
+    is_general = group in {"hookonce", "hookonce events"}
+    return next(iter(near or (found if is_general else ())), None)

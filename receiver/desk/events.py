@@ -1,6 +1,5 @@
 """Events: what came, and what became of it; commands of clients among them."""
 
-import re
 from datetime import datetime
 from typing import Literal
 
@@ -27,7 +26,7 @@ from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import Failure, OtherBody
-from hookonce.receiver.ledger.handlers import known_handlers
+from hookonce.receiver.ledger.handlers import known_handlers, matcher
 from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.choices import Choices, choices
 from hookonce.receiver.ledger.queries.event_details import Run
@@ -62,6 +61,8 @@ class EventQuery(RequestModel):
 
 
 _WITHOUT_BODIES = EventQuery(bodies=False)
+_MOST_NAMED = 20
+"""Names that a message lists."""
 
 
 class EventCount(ResponseModel):
@@ -200,43 +201,36 @@ def number_of(desk: Desk, reference: str) -> int:
 
 
 _NOT_RUN = {
-    EventStatus.DEAD: "its provider could not read it, so there is nothing to run",
     EventStatus.HELD: "it is held; `hookonce replay {event.id}` releases it",
     EventStatus.LOST: "only the event is left, without a run; `hookonce replay {event.id}` gives it one",
-    EventStatus.RECEIVED: "no worker has taken it yet; `hookonce workers` lists those that run",
+    EventStatus.RECEIVED: "no worker has taken it yet; `hookonce doctor` says whether one runs",
 }
 
 
 def why_not_run(desk: Desk, found: ShownEvent) -> str | None:
     """Return why no handler was run for an event, and what to do; None if one was."""
     event = found.event
-    if found.runs:
-        return None
+    if found.runs or found.waits:
+        return None if found.runs else found.waits
+    again = f"`hookonce replay {event.id}`"
+    if found.failures:  # its provider could not read it, or its source does not accept such events
+        return f"{found.failures[-1].error}; {again} tries it all the same"
     if event.status != EventStatus.IGNORED:
         return _NOT_RUN[event.status].format(event=event) if event.status in _NOT_RUN else None
     known = [each for each in known_handlers(desk.connection) if each.place in {event.source, event.provider}]
-    replay, source = f"`hookonce replay {event.id}`", desk.settings.sources.get(event.source)
-    if takes := [each.handler for each in known if _is_taken(event.type, each.pattern)]:
-        if source and source.accept:
-            return f"the source {event.source} has accept = '{source.accept}', and it is of the other mode"
-        return f"no handler took '{event.type}' when it came; {takes[0]} does now: {replay}"
-    others = ", ".join(f"{each.handler} ('{each.pattern}')" for each in known[:_MOST_MEANT]) or "none"
+    takes = next((each.handler for each in known if matcher(each.pattern).fullmatch(event.type)), None)
+    if takes:
+        return f"no handler took '{event.type}' when it came; {takes} does now: {again}"
+    others = ", ".join(f"{each.handler} ('{each.pattern}')" for each in known[:_MOST_NAMED]) or "none"
     add = f'`@on("{event.source}", "{event.type}")`'
-    return f"no handler takes '{event.type}'; handlers of {event.source}: {others}; add {add}, then {replay}"
-
-
-def _is_taken(type_: str, pattern: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), type_, re.DOTALL) is not None
-
-
-_MOST_MEANT = 20
+    return f"no handler takes '{event.type}'; handlers of {event.source}: {others}; add {add}, then {again}"
 
 
 def _of_another_source(desk: Desk, reference: str) -> str:
     """Return a suggestion of the event whose id begins as that of `source:event_id`, at another source."""
     _, _, event_id = reference.partition(":")
     may_be = event_id and not event_lookup.NEVER_TEXT.search(event_id)
-    found = events.events(desk.connection, Filter(event_id=event_id), _MOST_MEANT) if may_be else []
+    found = events.events(desk.connection, Filter(event_id=event_id), _MOST_NAMED) if may_be else []
     names = [f"{each.source}:{each.event_id}" for each in found]
     return did_you_mean(reference, names) if names else ""
 

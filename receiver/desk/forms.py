@@ -163,7 +163,7 @@ def plain(value: object) -> object:
         return ", ".join(f"{_spaced(str(name))} {text}" for name, text in given) or None
     if isinstance(value, list | tuple):
         return "; ".join(text for each in value if (text := _text_of(each)) is not None) or None
-    return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _text_of(value: object) -> str | None:

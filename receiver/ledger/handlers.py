@@ -5,8 +5,10 @@ deploy these numbers differ: a worker with a smaller one would bury what others 
 ends a failed attempt looks them up. A number that is announced no more is forgotten, and a smaller one takes effect.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +25,12 @@ LIMITS = "limits"
 """Under which name a handler says its `HandlerLimits`."""
 FORGOTTEN_AFTER = timedelta(days=1)
 """Until when a handler is shown that no worker names any more."""
+
+
+@lru_cache(maxsize=1024)
+def matcher(pattern: str) -> re.Pattern[str]:
+    """Return what matches the types that a handler takes; `*` stands for any text."""
+    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
 
 
 class HandlerLimits(ResponseModel):

@@ -221,7 +221,7 @@ def test_error_that_is_sealed_is_shown_with_its_text_from_the_traceback():
         unreadable=None,
     )
 
-    assert shown.said == said
+    assert shown.with_content().said == said
     assert shown.model_copy(update={"frames": None}).said == "NoCustomer (shop/handlers.py:12)"
     assert shown.model_copy(update={"error": "the worker was lost"}).said == "the worker was lost"
 

@@ -45,4 +45,5 @@ def test_rejected_delivery_is_shown_by_the_number_of_the_list(hookonce, refuse):
 
     assert re.match(rf"ID +REJECTED AT.*\n{number} ", listed.out.decode())
     assert shown.documents[0]["body_prefix"] == BODY.decode()
+    assert BODY.decode() in hookonce("rejected", "show", number).out.decode()
     assert shown.documents[0]["reason"] == "bad_signature"

@@ -25,6 +25,8 @@ def handlers(inbox):
     register_handlers(inbox.connection, registry.rows(), registry.declarations())
 
 
+UNWANTED = 'a test event, and source stripe has accept = "live"'
+UNREADABLE = "MalformedBody: there is no id"
 REASONS = {
     "no handler takes its type": (
         ("stripe", "charge.refunded", "ignored"),
@@ -47,7 +49,15 @@ REASONS = {
     "it is held": (("stripe", "invoice.paid", "held"), "it is held; `hookonce replay {event}` releases it"),
     "no worker took it": (
         ("stripe", "invoice.paid", None),
-        "no worker has taken it yet; `hookonce workers` lists those that run",
+        "no worker has taken it yet; `hookonce doctor` says whether one runs",
+    ),
+    "its source does not accept it": (
+        ("stripe", "invoice.paid", UNWANTED),
+        f"{UNWANTED}; `hookonce replay {{event}}` tries it all the same",
+    ),
+    "its provider could not read it": (
+        ("stripe", "unreadable", UNREADABLE),
+        f"{UNREADABLE}; `hookonce replay {{event}}` tries it all the same",
     ),
 }
 
@@ -55,9 +65,11 @@ REASONS = {
 @pytest.mark.parametrize("reason", REASONS)
 def test_event_that_was_not_run_says_why_and_what_to_do(everywhere, reason):
     (source, kind, status), said = REASONS[reason]
-    event = new_event(reason, source=source, provider=source, type=kind)
+    ended = {"unwanted": UNWANTED} if status == UNWANTED else {}
+    ended |= {"unreadable": UNREADABLE} if status == UNREADABLE else {}
+    event = new_event(reason, source=source, provider=source, type=kind, **ended)
     number = store(everywhere.connection, [event])[event.key].id
-    if status:
+    if status and not ended:
         put_into_state(everywhere.connection, number, status)
 
     told = {

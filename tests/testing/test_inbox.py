@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from hookonce import GiveUp, on
+from hookonce import GiveUp, RetryLater, on
 from hookonce.jobs import claimer, handlers
-from hookonce.testing import crash_at, dead_with, event, handled_once, ignored
+from hookonce.testing import crash_at, dead_with, event, handled_once, ignored, inbox
 
 
 def handler(act, **options):
@@ -57,6 +57,19 @@ def test_all_that_is_due_is_run_however_long_it_takes(bench, monkeypatch):
         bench.deliver("stripe", "invoice.paid", work=False)
 
     assert bench.work() == 5
+
+
+def test_run_that_is_due_again_for_ever_is_told(bench, monkeypatch):
+    monkeypatch.setattr(inbox, "_LONGEST_DRAIN", timedelta(seconds=1))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(milliseconds=500))
+
+    def again(_event):
+        raise RetryLater(0)
+
+    handler(again)
+
+    with pytest.raises(AssertionError, match="put off its run by 0 s"):
+        bench.deliver("stripe", "invoice.paid")
 
 
 def test_delivery_is_a_real_one(bench):

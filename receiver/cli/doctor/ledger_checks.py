@@ -26,8 +26,8 @@ UNCLAIMED = (
 
 def ledger_checks(settings: Settings) -> Iterator[Finding]:
     """Look for lost events, events and alerts that never came, and sources whose ids do not tell events apart."""
-    for check in (_lost_events, _never_came, _conflicts, _alert_targets):
-        with suppress(*UNREACHABLE), ledger(settings) as connection:
+    with suppress(*UNREACHABLE), ledger(settings) as connection:
+        for check in (_lost_events, _never_came, _conflicts, _alert_targets):
             yield from check(connection, settings)
 
 

@@ -45,6 +45,8 @@ def replay(here: Asks, references: Sequence[str], options: Mapping[str, Any], *,
         report.take(found.outcomes)
         done += found.outcomes
         unknown += [*found.unknown_names, *found.unknown]
+    if not done and unknown:
+        raise NotFound(not_in_ledger(unknown))
     report.finish()
     report_unknown(unknown)
     has_ended_well = not options["wait"] or _await(here, done)

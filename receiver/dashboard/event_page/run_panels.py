@@ -62,9 +62,8 @@ class Failure:
 
     @property
     def said(self) -> str:
-        """The text of the error, from the traceback where errors are sealed."""
-        error, frames = self.row.error, self.row.frames
-        return frames.whole(error) if frames else error
+        """The text of the error."""
+        return self.row.said
 
     @property
     def was_killed(self) -> bool:
