@@ -66,9 +66,11 @@ def requeue(event: int, handler: str, cycle: int) -> int:
 
 @contextmanager
 def _ending(claimer: Claimer) -> Iterator[Claimer]:
+    delivery.ends_with_job = True
     try:
         yield claimer
     finally:
+        delivery.ends_with_job = False
         claimer.finish()
         claimer.flush()
 

@@ -301,7 +301,11 @@ BORDERS = {
     "receiver.app": (),
     # A capability of a handler's event is known where that is made, and nowhere else of an attempt.
     "jobs.capabilities.steps": ("jobs.attempts.handler_event",),
-    "jobs.configured.origin": ("jobs.attempts.handler_event", "jobs.configured"),
+    "jobs.configured.origin": (
+        "jobs.attempts.handler_event",
+        "jobs.alerts.delivery",
+        "jobs.configured",
+    ),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }
 

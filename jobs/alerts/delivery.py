@@ -2,7 +2,7 @@
 
 Each alert is sent in a thread. A target that does not answer within `TURN` holds up no other: its run is put off, and
 finds the answer that came meanwhile. Where another process has the run by then, the target gets the alert twice, under
-one id.
+one id. A process that ends with its job waits for the answer.
 A webhook is signed as Standard Webhooks say; its `webhook-id` is the alert's event id, the same on every attempt.
 `messages` makes what the other kinds of targets take. No redirect is followed. An error names the host and what it
 answered, and no URL: that may hold a secret.
@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from hookonce.jobs.alerts import messages
+from hookonce.jobs.configured.origin import cycle_key
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, Registry, RetryLater
 from hookonce.providers.kit.provider import Provider
@@ -42,6 +43,8 @@ PUT_OFF = timedelta(seconds=15)
 """How long at least a run is put off whose target has not answered yet: longer than `TIMEOUT`, so that it has then."""
 TRIED_FOR = timedelta(hours=1)
 """How long a target that is away is tried; the attempts suffice for longer."""
+ends_with_job = False
+"""Whether this process ends with its job, and would take along what it is sending."""
 _TODO = "set it, or remove the target"
 
 
@@ -86,13 +89,18 @@ def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign) ->
     Raises `RetryLater` where nothing came back yet.
     """
     send = partial(_mail, event, target) if target.kind == "mail" else partial(_post, event, target, sign)
-    sending = _under_way.pop(event.idempotency_key, None) or _begun(send)
-    age = datetime.now(UTC) - event.received_at
+    key, now = cycle_key(event), datetime.now(UTC)
+    found = _under_way.pop(key, None)
+    began, sending = found or (now, _begun(send))
+    age = now - event.received_at
     try:
-        return sending.result(TURN.total_seconds() if age < TRIED_FOR else None)
+        return sending.result(None if ends_with_job or age >= TRIED_FOR else TURN.total_seconds())
     except TimeoutError:
-        _under_way[event.idempotency_key] = sending
-        raise RetryLater(max(PUT_OFF, age)) from None
+        for other, (since, sent) in list(_under_way.items()):
+            if sent.done() and now - since > TRIED_FOR:  # another process has ended its run
+                _under_way.pop(other, None)
+        _under_way[key] = began, sending
+        raise RetryLater(max(PUT_OFF, min(age, BACKOFF[1]))) from None
     except ConnectionError as error:
         if age < TRIED_FOR:
             raise
@@ -100,8 +108,8 @@ def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign) ->
 
 
 _Sending = Future[dict[str, object]]
-_under_way: dict[str, _Sending] = {}
-"""What is being sent, by the run's key."""
+_under_way: dict[str, tuple[datetime, _Sending]] = {}
+"""What is being sent, and since when, by the key of the run's cycle."""
 
 
 def _begun(send: Callable[[], dict[str, object]]) -> _Sending:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from hookonce.jobs.configured.origin import ORIGIN, Origin
+from hookonce.jobs.configured.origin import cycle_key, origin_of
 from hookonce.jobs.event import QuotesNothing, ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, HandlerError, Registry, RetryLater
 from hookonce.providers import Delivery
@@ -243,7 +243,7 @@ class Forwarder:
             name: event.headers[name] for name in event.headers if is_theirs or not name.startswith("ce-")
         }
         stored = Delivery("POST", self.to.url, headers, event.raw)
-        name, is_element = EventName(event.event_id, event.type), _origin(event).is_element
+        name, is_element = EventName(event.event_id, event.type), origin_of(event).is_element
         try:
             made = signed_anew(source.provider, secret, stored, name, now, is_element=is_element)
         except NotSigned as error:
@@ -279,8 +279,8 @@ class Forwarder:
             "content-type": event.headers.get("content-type", "application/json"),
             VIA: ",".join([*self._places(event), self.to.mark][-MOST_PLACES:]),
         }
-        number = f"{event.idempotency_key}-{_origin(event).cycle}"
-        return Message(number, event.type, subject or event.account or event.source, headers, event.raw)
+        group = subject or event.account or event.source
+        return Message(cycle_key(event), event.type, group, headers, event.raw)
 
 
 def _later(some: Sequence[ReceivedEvent], size: int, rest: float = 0) -> RetryLater:
@@ -294,8 +294,3 @@ def _keep(known: OrderedDict[str, float], name: str, value: float) -> None:
     known[name] = value
     if len(known) > _REMEMBERED:
         known.popitem(last=False)
-
-
-def _origin(event: ReceivedEvent) -> Origin:
-    found: Origin | None = event.capability(ORIGIN)
-    return found or Origin(0, is_element=False)

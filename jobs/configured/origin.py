@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hookonce.jobs.event import Capability
+from hookonce.jobs.event import Capability, ReceivedEvent
 
 ORIGIN = "origin"
 """The name of this capability."""
@@ -14,3 +14,14 @@ class Origin(Capability):
 
     cycle: int
     is_element: bool
+
+
+def origin_of(event: ReceivedEvent) -> Origin:
+    """Return the origin of an event; outside of a run it has no cycle."""
+    found: Origin | None = event.capability(ORIGIN)
+    return found or Origin(0, is_element=False)
+
+
+def cycle_key(event: ReceivedEvent) -> str:
+    """Return the key of a run's cycle: each attempt has the same, a replay another."""
+    return f"{event.idempotency_key}-{origin_of(event).cycle}"

@@ -1,6 +1,8 @@
 import json
 import socket
+import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -8,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from cryptography import x509
 
+from hookonce.jobs import drain
 from hookonce.jobs.alerts import delivery as alert_delivery
 from hookonce.jobs.handlers import Registry
 from hookonce.providers import Delivery
@@ -16,6 +19,7 @@ from hookonce.receiver.config.alerts import Alerts, Chat, Mail, PagerDuty
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger import alerts as ledger_alerts
 from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import alert_events
@@ -28,11 +32,13 @@ SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 
 
 class Pager(HTTPServer):
-    """Takes alerts; answers with the codes it is told, 200 after that."""
+    """Takes alerts; answers with the codes it is told, 200 after that, but not while `may_answer` is clear."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Taking)
         self.taken, self.codes = [], []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self.url = f"http://127.0.0.1:{self.server_port}/in?key=hidden"
 
 
@@ -41,6 +47,7 @@ class Taking(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.taken.append(Delivery("POST", self.path, headers, body))
+        self.server.may_answer.wait(20)
         self.send_response(self.server.codes.pop(0) if self.server.codes else 200)
         self.send_header("location", "http://127.0.0.1:1/elsewhere")
         self.end_headers()
@@ -61,6 +68,15 @@ def turn(monkeypatch):
 def pager():
     with served(Pager()) as server:
         yield server
+        server.may_answer.set()
+
+
+@pytest.fixture
+def silent(pager, monkeypatch):
+    """A pager that does not answer for now, to a worker that does not wait for it."""
+    monkeypatch.setattr(alert_delivery, "TURN", timedelta(0))
+    pager.may_answer.clear()
+    return pager
 
 
 @pytest.fixture
@@ -314,6 +330,67 @@ def test_answer_that_comes_late_is_found_by_the_next_attempt(
 
     assert until(done) == [(1,)]
     assert len(pager.taken) + len(mail_server.mails) == 1
+
+
+def test_replay_of_an_alert_that_another_process_has_sent_is_sent(inbox, silent, alerted, monkeypatch):
+    ours, theirs = {}, {}
+
+    def work(under_way):
+        monkeypatch.setattr(alert_delivery, "_under_way", under_way)
+        inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
+        inbox.work()
+
+    event = alerted()
+    work(ours)
+    silent.may_answer.set()
+    monkeypatch.setattr(alert_delivery, "TURN", timedelta(minutes=1))
+    work(theirs)
+    list(replay(inbox.connection, [event], "me", again=True))
+    work(ours)
+
+    assert len(silent.taken) == 3
+    assert inbox.rows("SELECT status FROM hookonce.run_states") == [("done",)]
+
+
+@pytest.mark.parametrize(("hours", "is_kept"), [(2, False), (0, True)])
+@pytest.mark.usefixtures("silent")
+def test_answer_that_no_attempt_asked_for_is_forgotten_in_the_end(
+    inbox, alerted, monkeypatch, hours, is_kept
+):
+    answer = Future()
+    answer.set_result({})
+    under_way = {"another": (datetime.now(UTC) - timedelta(hours=hours), answer)}
+    monkeypatch.setattr(alert_delivery, "_under_way", under_way)
+    alerted()
+
+    inbox.work()
+
+    assert ("another" in under_way, len(under_way)) == (is_kept, 1 + is_kept)
+
+
+@pytest.mark.usefixtures("silent")
+def test_alert_is_put_off_for_the_longest_pause_at_most(inbox, alerted):
+    alerted()
+    for table in ("events", "bodies", "queue"):
+        inbox.connection.execute(
+            f"UPDATE hookonce.{table} SET received_at = received_at - interval '50 minutes'"  # noqa: S608
+        )
+
+    inbox.work()
+
+    ((wait,),) = inbox.rows("SELECT due_at - now() FROM hookonce.queue")
+    assert alert_delivery.PUT_OFF < wait <= alert_delivery.BACKOFF[1]
+
+
+def test_process_that_ends_with_its_job_waits_for_the_answer(inbox, silent, alerted, monkeypatch):
+    inbox.work()
+    threading.Timer(0.2, silent.may_answer.set).start()
+    monkeypatch.setattr(drain, "process_claimer", lambda: inbox.drains[0])
+
+    drain.perform([alerted()])
+
+    assert inbox.rows("SELECT status, attempts FROM hookonce.runs") == [("done", 1)]
+    assert len(silent.taken) == 1
 
 
 def test_target_that_is_away_is_given_up_after_an_hour(inbox, pager, everywhere, tell):
