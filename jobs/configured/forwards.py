@@ -140,7 +140,7 @@ class Forwarder:
         self._publisher: tuple[int, Publisher] | None = None
         self._confirmed: OrderedDict[str, float] = OrderedDict()
         self._first_away: OrderedDict[str, float] = OrderedDict()
-        self._away_since: float | None = None
+        self._since: dict[bool, float] = {}  # it is away (False), or busy (True)
         self._asked_again = 0.0
 
     def post(self, event: ReceivedEvent, tx: object) -> Mapping[str, LeftOut] | None:
@@ -188,7 +188,7 @@ class Forwarder:
         )
         ended = time.monotonic()
         if not all(isinstance(each, Away) for each in outcomes):
-            self._away_since = None
+            self._since.clear()
         elif self.is_batched:
             self._asked_again = ended + min(2 * (ended - began), REST)
         for message, outcome in zip(messages, outcomes, strict=True):
@@ -203,14 +203,14 @@ class Forwarder:
         A place that is busy takes other messages first, so it counts as long as it takes none.
         """
         now, is_busy = time.monotonic(), isinstance(why, Busy)
-        if self._away_since is None:
-            self._away_since = now
+        if is_busy not in self._since:
             (log.debug if is_busy else log.warning)("%s: %s", self._forward.handler, why)
+        since = self._since.setdefault(is_busy, now)
         if is_busy:
-            return now - self._away_since > BUSY_PATIENCE.total_seconds()
+            return now - since > BUSY_PATIENCE.total_seconds()
         first = self._first_away.get(message, now)
         _keep(self._first_away, message, first)
-        return now - min(first, self._away_since) > PATIENCE.total_seconds()
+        return now - min(first, since) > PATIENCE.total_seconds()
 
     def _publisher_here(self) -> Publisher:
         """Return this process's publisher: a fork has none of its parent's threads."""
@@ -237,8 +237,8 @@ class Forwarder:
         if source is None:
             raise Refused(f"source '{event.source}' is not configured here, so nothing signs as its sender")
         secret = self._forward.secret or next(iter(source.secrets), "")
-        # Nobody else's sender signs attributes of CloudEvents: in a genuine delivery they may be anybody's.
-        is_theirs = source.provider.name == "cloudevents"
+        # A sender that has no attributes of CloudEvents signs none: in a genuine delivery they may be anybody's.
+        is_theirs = "header ce-id" in getattr(source.provider.identity, "places", ())
         headers = {
             name: event.headers[name] for name in event.headers if is_theirs or not name.startswith("ce-")
         }

@@ -258,6 +258,40 @@ def test_endpoint_that_only_asks_to_wait_is_charged_in_the_end(
     assert (results(inbox).get("a", [""])[0] == "dead") != bool(others)
 
 
+def test_endpoint_that_is_away_after_it_was_busy_has_its_time(inbox, tmp_path, endpoint, monkeypatch, caplog):
+    monkeypatch.setattr(forwards, "PATIENCE", timedelta(0))
+    configured(inbox, tmp_path, forward(endpoint.url, **HOME))
+    endpoint.answers += [(429, {}), (429, {}), (503, {})]
+    inbox.deliver("a", body=BODY)
+
+    for _ in range(3):
+        inbox.work()
+        inbox.connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '1 s'")
+
+    assert (len(endpoint.came), inbox.rows("SELECT attempts FROM hookonce.queue")) == (3, [(0,)])
+    assert [each.levelname for each in caplog.records if "answered 503" in each.message] == ["WARNING"]
+
+
+OWN = 'repeats = "run"\n[sources.shop.hmac]\nheader = "x-signature"\nid = "header:ce-id"\ntype = "header:ce-type"\n'
+
+
+@pytest.mark.parametrize(
+    ("provider", "options"), [("cloudevents", ""), ("hmac", OWN)], ids=["cloudevents", "hmac"]
+)
+def test_attributes_of_cloudevents_stay_where_the_source_reads_them(
+    inbox, tmp_path, endpoint, provider, options
+):
+    told = {"ce-id": "1", "ce-source": "/shop", "ce-type": "paid", "ce-specversion": "1.0"}
+    source = f'[sources.shop]\nprovider = "{provider}"\nsecrets = ["env:STRIPE"]\n{options}'
+    configured(inbox, tmp_path, source + forward(endpoint.url, **HOME, **{"from": "shop"}))
+    inbox.deliver("/shop:1", source="shop", provider=provider, body=BODY, headers=json.dumps(told))
+
+    work(inbox)
+
+    sent = {name.lower(): value for name, value in endpoint.came[0][0].items()}
+    assert told.items() <= sent.items()
+
+
 def test_error_tells_nothing_of_the_url_but_its_place(inbox, tmp_path, endpoint):
     url = endpoint.url.replace("https://", "https://me:word@") + "/secret?token=secret"
     configured(inbox, tmp_path, forward("env:OUT", attempts=1, **HOME), OUT=url)
