@@ -7,6 +7,7 @@ import threading
 from hookonce.receiver.config.addresses import Address
 from hookonce.receiver.outbound.brokers import broker
 from hookonce.receiver.outbound.brokers.port import Message, Publisher
+from tests.support.waiting import until
 
 PROGRAM = """
 import os, sys
@@ -39,6 +40,19 @@ def test_publisher_that_nothing_needs_any_more_closes_its_connection_and_ends_it
     del publisher
 
     assert (client.is_closed, threads() - before) == (True, set())
+
+
+def test_publisher_that_is_forgotten_on_its_own_thread_ends_that(nats_broker, monkeypatch):
+    before, place, errors = threads(), broker(Address.parse(nats_broker.url())), []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    publishers = [Publisher(place)]
+    publishers[0].publish([Message("m", "t", "g", {}, b"{}")])
+    client = place._client  # noqa: SLF001  what is to be closed
+
+    publishers[0]._loop.call_soon_threadsafe(publishers.clear)  # noqa: SLF001  as the garbage collector may
+
+    until(lambda: threads() == before)
+    assert (client.is_closed, errors) == (True, [])
 
 
 def test_publisher_is_closed_at_the_end_of_its_process_and_not_by_a_fork():

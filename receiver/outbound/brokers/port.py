@@ -172,22 +172,27 @@ class Publisher:
         """Start the thread."""
         self._broker = broker
         self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="hookonce-broker")
+        thread = threading.Thread(target=_run, args=[broker, self._loop], daemon=True, name="hookonce-broker")
         thread.start()
-        self.close = weakref.finalize(self, _close, broker, self._loop, thread)
+        self.close = weakref.finalize(self, _close, self._loop, thread)
 
     def publish(self, messages: Sequence[Message]) -> Sequence[Outcome]:
         """Send messages; return an outcome for each, in their order."""
         return asyncio.run_coroutine_threadsafe(self._broker.publish(messages), self._loop).result()
 
 
-def _close(broker: Broker, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+def _run(broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    with suppress(TimeoutError):
+        loop.run_until_complete(asyncio.wait_for(broker.close(), 2))
+    loop.close()
+
+
+def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if thread.is_alive():  # and not of the process before a fork
-        with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(broker.close(), loop).result(2)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        if thread is not threading.current_thread():  # where garbage may be collected, too
+            thread.join(2)
 
 
 def encoded(headers: Mapping[str, str]) -> dict[str, str]:
