@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+from contextlib import suppress
 
 import aio_pika
 import pytest
@@ -105,20 +105,46 @@ def test_rabbitmq_messages_are_events_and_acknowledged(consuming, rabbit_server)
     assert asyncio.run(rabbit_count(rabbit_server)) == 0
 
 
-@pytest.mark.parametrize("pause", [0, 3], ids=["at once", "later"])
+@pytest.mark.parametrize("is_noticed", [False, True], ids=["at once", "later"])
 def test_queue_that_was_deleted_is_noticed_and_consumed_once_it_is_made_again(
-    consuming, rabbit_server, caplog, pause
+    consuming, rabbit_server, caplog, is_noticed
 ):
     asyncio.run(fill(rabbit_server, [("m1", stripe_event(1))]))
 
     with consuming(rabbit_server.url()) as consumer:
         until(lambda: len(consumer.events()), 1)
         asyncio.run(delete(rabbit_server))
-        time.sleep(pause)
+        if is_noticed:
+            until(lambda: "orders can't be used" in caplog.text)
         asyncio.run(fill(rabbit_server, [("m2", stripe_event(2))]))
         until(lambda: len(consumer.events()), 2)
 
-    assert ("orders can't be used" in caplog.text) == bool(pause)
+
+def test_queue_that_is_made_again_is_consumed_by_all_who_consumed_it(rabbit_server, monkeypatch):
+    monkeypatch.setattr(rabbitmq, "_FIRST", 0.02)
+    places = [broker(Address.parse(rabbit_server.url())) for _ in range(2)]
+
+    async def consumers():
+        """Return how many consumers the queue has after each of the two has looked some times."""
+        for place in places:
+            for _ in range(3):
+                with suppress(Refused):
+                    await place.fetch(1)
+        async with await aio_pika.connect(rabbit_server.url().partition("?")[0]) as connection:
+            queue = await (await connection.channel()).declare_queue("orders", passive=True)
+            return queue.declaration_result.consumer_count
+
+    async def counts():
+        found = []
+        for _ in range(2):
+            await delete(rabbit_server)
+            await fill(rabbit_server, [])
+            found.append(await consumers())
+        for place in places:
+            await place.close()
+        return found
+
+    assert asyncio.run(counts()) == [2, 2]
 
 
 async def delete(server):

@@ -18,7 +18,6 @@ from aio_pika.abc import (
     AbstractConnection,
     AbstractExchange,
     AbstractIncomingMessage,
-    AbstractQueue,
 )
 from aio_pika.exceptions import ChannelClosed, DeliveryError
 from pamqp.exceptions import PAMQPException
@@ -59,7 +58,7 @@ class Rabbit(Broker):
         self._exchange = address.options.get("exchange", "")
         self._connection: AbstractConnection | None = None
         self._channel: AbstractChannel | None = None
-        self._consumed: AbstractQueue | None = None
+        self._consumer: str | None = None
         self._waiting: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
 
     async def _opened(self) -> AbstractChannel:
@@ -68,6 +67,7 @@ class Rabbit(Broker):
                 await self.close()
                 self._connection = await aio_pika.connect(URL(self.address.server), timeout=CONNECT_TIMEOUT)
                 self._channel = await self._connection.channel(publisher_confirms=True, on_return_raises=True)
+                self._waiting = asyncio.Queue()
         return self._channel
 
     async def _target(self) -> AbstractExchange:
@@ -115,20 +115,18 @@ class Rabbit(Broker):
         """See `port.Broker`."""
         async with self.reached():
             channel = await self._opened()
-            if self._consumed is None:
-                self._waiting = asyncio.Queue()
+            underlay: Any = await channel.get_underlay_channel()
+            if self._consumer not in underlay.consumers:  # the server cancels it where the queue is deleted
                 await channel.set_qos(prefetch_count=PREFETCH)
-                self._consumed = await channel.get_queue(self._queue, ensure=True)
-                await self._consumed.consume(self._waiting.put)
+                queue = await channel.get_queue(self._queue, ensure=True)
+                self._consumer = await queue.consume(self._waiting.put)
             taken: list[Taken] = []
             with suppress(TimeoutError):
                 while len(taken) < most:
                     seconds = _NEXT if taken else _FIRST
                     taken.append(_taken(await asyncio.wait_for(self._waiting.get(), seconds)))
-            if not taken:  # a queue that was deleted is silent, and has no consumer where it was made again
-                found = await channel.declare_queue(self._queue, passive=True)
-                if not found.declaration_result.consumer_count:
-                    self._consumed = None
+            if not taken:  # a queue that was deleted is silent, and so is a server that is gone
+                await channel.declare_queue(self._queue, passive=True)
             return taken
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
@@ -142,7 +140,7 @@ class Rabbit(Broker):
 
     async def close(self) -> None:
         """See `port.Broker`."""
-        connection, self._connection, self._channel, self._consumed = self._connection, None, None, None
+        connection, self._connection, self._channel = self._connection, None, None
         if connection is not None:
             with suppress(Exception):  # it is thrown away
                 await asyncio.wait_for(connection.close(), 1)
