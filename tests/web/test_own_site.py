@@ -117,7 +117,9 @@ def test_capture_takes_any_host_and_nothing_of_another_site(headers, status):
 
         assert connection.getresponse().status == status
         connection.close()
-    assert taken.empty() is (status == 403)
+        if status == http.client.OK:  # it is answered first
+            taken.get(timeout=10)
+    assert taken.empty()
 
 
 def test_browser_elsewhere_is_not_judged_by_its_origin():
