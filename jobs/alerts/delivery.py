@@ -109,7 +109,7 @@ def deliver(event: ReceivedEvent, _tx: object, *, target: Target, sign: Sign) ->
 
 _Sending = Future[dict[str, object]]
 _under_way: dict[str, tuple[datetime, _Sending]] = {}
-"""What is being sent, and since when, by the key of the run's cycle."""
+"""Alerts that are being sent, and since when, by the key of the run's cycle."""
 
 
 def _begun(send: Callable[[], dict[str, object]]) -> _Sending:

@@ -27,7 +27,7 @@ _LONGEST_NAME = 64
 _LONGEST_INTEGER = 512
 """Bits; Python refuses to spell a very long one."""
 _CREDENTIAL = re.compile(r"pwd|creds|signature|session-?id|(^|-)(pass|otp|pin|cvc|cvv|sid|iban|ssn)(-|$)")
-"""Of variables, beside what headers are called."""
+"""Names of variables that hold a credential, beside those that headers have."""
 _IN_A_TEXT = re.compile(
     r"""(://[^\s:/@]*:)[^\s/'"]+(?=@)
     |((?i:passw\w*|pwd|secret|token|api_?key)(\\*["'])?\s*[=:]\s*)
@@ -47,7 +47,7 @@ _LEFT_OUT = (FunctionType, ModuleType, type)
 _name_of, _module_of, _mro_of, _members_of = (
     type.__dict__[name].__get__ for name in ("__name__", "__module__", "__mro__", "__dict__")
 )
-"""What a class is, without its metaclass, which may be the user's."""
+"""Name, module, bases and members of a class, without asking its metaclass, which may be the user's."""
 
 
 def local_values(found: Mapping[str, object], cleaned: Callable[[str], str]) -> tuple[tuple[str, str], ...]:

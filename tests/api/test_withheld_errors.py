@@ -1,4 +1,4 @@
-"""What an error says is withheld from a token without `bodies`, though it ends like the place of an error."""
+"""The text of an error is withheld from a token without `bodies`, though it ends like the place of an error."""
 
 from datetime import timedelta
 
@@ -53,7 +53,7 @@ def work(inbox, function):
 
 
 def shown(inbox, scope):
-    """What a token reads of the errors of an event, whole and cut."""
+    """The errors of an event as a token reads them, whole and cut."""
     paths = ["/events/1", "/events?status=dead", "/dead-letters"]
     answers = [inbox.ask("GET", path, scope=scope) for path in paths]
     assert [answer.status_code for answer in answers] == [200] * len(paths)
