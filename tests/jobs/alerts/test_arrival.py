@@ -23,7 +23,7 @@ SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
 BROKEN = """
 from hookonce import on
 
-@on("stripe", "invoice.paid", name="credit", backoff=(1, 5))
+@on("stripe", "invoice.paid", name="credit", attempts=99, backoff=(1, 5))
 def credit(event, tx):
     raise LookupError("no such customer")
 """
