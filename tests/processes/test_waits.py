@@ -38,7 +38,9 @@ def test_server_that_hangs_keeps_no_event_loop_and_no_process_from_ending():
         before = set(threading.enumerate())
         asked = asyncio.ensure_future(waits.ask_server(hung.wait))
         await asyncio.sleep(0)
-        return [each.daemon for each in set(threading.enumerate()) - before if each.name == "hookonce-server"], asked
+        return [
+            each.daemon for each in set(threading.enumerate()) - before if each.name == "hookonce-server"
+        ], asked
 
     daemons, _ = on_loop(go)
     hung.set()
