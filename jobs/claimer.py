@@ -233,7 +233,7 @@ class Claimer:
             self._hold(claim.runs)
             self.buffer.put(claim.runs, until)
         if apart or claim.failing or self._failing:
-            self._shared.failure_rows.take_from_claim(claim.failing)
+            self._shared.failure_streaks.take_from_claim(claim.failing)
         self._failing, self._crowd = claim.failing, claim.crowd
         if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
             with self.tolerating("what others have lost was not taken over"):
@@ -290,7 +290,7 @@ class Claimer:
         """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
         if not self._held.holds(run) or self._train.is_in_doubt:
             return False
-        return run.is_trial or not self._shared.failure_rows.has_tripped(self.registry.named(run.handler))
+        return run.is_trial or not self._shared.failure_streaks.has_tripped(self.registry.named(run.handler))
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
         """Give back runs that were not started; others may have them. Where that fails they wait to be given back."""

@@ -145,7 +145,10 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         handler = limits.handler(_name_of(function, name), place, pattern, function)
         handler = replace(handler, is_named=name is not None, durable=durable, stale=stale)
         handler = replace(handler, entity=entity, version=version)
-        handlers.registry.add(_with_order(handler, awaits))
+        _require_stale(handler)
+        handlers.registry.add(
+            handler if awaits is None else replace(handler, awaits=_awaited(handler, awaits))
+        )
         return function
 
     return register
@@ -332,11 +335,8 @@ def _require_transaction(tx: str | None, isolation: str | None) -> None:
         raise ValueError(f"{isolation=} is not an isolation level; expected one of {levels}")
 
 
-def _with_order(handler: Handler, awaits: object) -> Handler:
-    """Return a handler with what it awaits.
-
-    Raises `HandlerError` for a `stale=` that can't be, for paths that are none or say half of it, and as `_awaited`.
-    """
+def _require_stale(handler: Handler) -> None:
+    """Raise `HandlerError` for a `stale=` that can't be, and for paths that are none or half of what it needs."""
     with _mistakes_of(f"handler '{handler.name}'"):
         stale, paths = handler.stale, (handler.entity, handler.version)
         wrong = None
@@ -352,7 +352,6 @@ def _with_order(handler: Handler, awaits: object) -> Handler:
             _require_paths(*paths)
         if wrong is not None:
             raise ValueError(wrong)
-    return handler if awaits is None else replace(handler, awaits=_awaited(handler, awaits))
 
 
 def _awaited(handler: Handler, awaits: object) -> tuple[tuple[str, Awaited], ...]:

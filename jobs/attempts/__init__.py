@@ -7,7 +7,7 @@
 - `transaction_guard`, `django_transaction` (needs the extra), `long_run`: the transaction that a handler writes in and
   may not end: SQLAlchemy's, Django's, none that stays
 - `calls`: how handlers and callbacks are called; `orm_session`, `coroutines`: with an ORM session, on an event loop
-- `shared`: what the attempts of a process share: `own_claims`, the `heartbeat` that renews them, `failure_rows`
+- `shared`: what the attempts of a process share: `own_claims`, the `heartbeat` that renews them, `failure_streaks`
 - `attempt_connection`: the connection that attempts are made on
 - `driver_cursors`, `driver_connection`: psycopg's cursors, which look at each statement, and its connection
 - `endings`: an end as it is written down, sealed where there are keys

@@ -176,7 +176,7 @@ class Executor:
             for capability in event.capabilities.values():
                 has_capabilities = True
                 capability.require_ended()
-        also = shared.failure_rows.after_success(handler.name)
+        also = shared.failure_streaks.after_success(handler.name)
         if handler.batch:
             also = counting_batch(handler.name, len(runs), also)
         begins_next = not attempt.is_batch and following() is not None

@@ -178,7 +178,7 @@ def _fail_run(host: Host, attempt: Attempt, error: BaseException, kept: str | No
     """End a run as its error says: tried again, or dead. Raises `LeaseLost`."""
     sealing, rows, handler, (run,) = (
         host.shared.sealing,
-        host.shared.failure_rows,
+        host.shared.failure_streaks,
         attempt.handler,
         attempt.runs,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hookonce.jobs.attempts.endings import Sealing
-from hookonce.jobs.attempts.failure_rows import FailureRows
+from hookonce.jobs.attempts.failure_streaks import FailureStreaks
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.own_claims import OwnClaims
 from hookonce.jobs.attempts.ports import Listener
@@ -47,7 +47,7 @@ class Shared:
     steps: Connections | None
     sealing: Sealing
     listener: Listener | None
-    failure_rows: FailureRows = field(default_factory=FailureRows)
+    failure_streaks: FailureStreaks = field(default_factory=FailureStreaks)
     tally: Tally = field(default_factory=Tally)
     warned: set[str] = field(default_factory=set)
     """Handlers of which it was said already that their lists have another length than their batches."""

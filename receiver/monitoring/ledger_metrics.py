@@ -140,7 +140,7 @@ def collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Itera
         yield from _counters(connection, sources, span, fresh)
         yield from _rejections(connection, sources)
         yield from _tallies(connection, sources, handlers, fresh)
-        yield from _operation(connection)
+        yield from _alerts_and_breakers(connection)
         yield from _open_operations(connection)
         tried = {source: each.oldest for source, each in backlog.retries_by_source(connection).items()}
         yield _gauge(
@@ -272,12 +272,11 @@ def _tallies(
 
 
 def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
-    """Sum up by operation: a scope names the tenant and the actor, too, or is only a hash of them."""
+    """Sum up the keys in progress by operation."""
     numbers: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
     for each in backlog.open_operations(connection):
-        hashed, is_listed = each.scope.startswith("sha256:"), each.scope.startswith("[")
-        name = "" if hashed else str(json.loads(each.scope)[0]) if is_listed else "api"
+        name = _operation_of(each.scope)
         numbers[name] += each.number
         oldest[name] = max(oldest[name], each.oldest)
     yield _gauge(
@@ -294,7 +293,14 @@ def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
     )
 
 
-def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
+def _operation_of(scope: str) -> str:
+    """Return the operation that a scope names beside tenant and actor: '' where it is only a hash of them."""
+    if scope.startswith("sha256:"):
+        return ""
+    return str(json.loads(scope)[0]) if scope.startswith("[") else "api"
+
+
+def _alerts_and_breakers(connection: psycopg.Connection) -> Iterator[Metric]:
     found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
     yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
     never_came = dict.fromkeys(sender_api.listings(connection), 0)

@@ -177,3 +177,13 @@ def test_approximate_sets_tell_how_full_they_are(scrape, redis_url):
     approximate.use("")
 
     assert scrape()["hookonce_approximate_fill"] == {"clicks_of_metrics": 0.02}
+
+
+def test_keys_in_progress_are_summed_by_operation_without_tenant_and_actor(scrape, connection):
+    for scope in ('["pay", "acct_1"]', '["pay", "acct_2"]', "sha256:" + "0" * 64, "7"):
+        connection.execute(
+            "INSERT INTO hookonce.idempotency (scope, key, fingerprint, state) VALUES (%s, 'k', '', 'in_progress')",
+            [scope],
+        )
+
+    assert scrape()["hookonce_operations_in_progress"] == {"pay": 2, "": 1, "api": 1}

@@ -1,4 +1,4 @@
-"""Failures in a row by one error, as this process saw them.
+"""Streaks of failures by one error, as this process saw them.
 
 The ledger counts for all processes (`receiver.ledger.runs.breakers`). What is known here saves a write at each success,
 and stops a batch that was claimed before the breaker opened.
@@ -19,33 +19,33 @@ from hookonce.receiver.ledger.runs.ends import Also
 log = logging.getLogger(__name__)
 
 
-class FailureRows:
-    """The rows of one worker's handlers, for all its threads; a claim says which the ledger counts."""
+class FailureStreaks:
+    """The streaks of one worker's handlers, for all its threads; a claim names those that the ledger counts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counted: AbstractSet[str] = frozenset()
-        self._rows: dict[str, tuple[str, int]] = {}  # by which error a handler failed here, and how often
+        self._streaks: dict[str, tuple[str, int]] = {}  # by which error a handler failed here, and how often
 
     def take_from_claim(self, counted: AbstractSet[str]) -> None:
-        """Note which handlers the ledger counts failures of; a row that it does not know is over."""
+        """Note which handlers the ledger counts failures of; a streak that it does not know is over."""
         with self._lock:
             self._counted = counted
-            self._rows = {name: row for name, row in self._rows.items() if name in counted}
+            self._streaks = {name: streak for name, streak in self._streaks.items() if name in counted}
 
     def has_tripped(self, handler: Handler | None) -> bool:
         """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
-        if not self._rows or handler is None:
+        if not self._streaks or handler is None:
             return False
-        return handler.breaker is not None and self._rows.get(handler.name, ("", 0))[1] >= handler.breaker
+        return handler.breaker is not None and self._streaks.get(handler.name, ("", 0))[1] >= handler.breaker
 
     def after_success(self, handler: str) -> Also | None:
-        """Return what ends a handler's row, if it has one."""
-        if not (self._rows or self._counted):
+        """Return what ends a handler's streak, if it has one."""
+        if not (self._streaks or self._counted):
             return None
         with self._lock:
-            has_row = self._rows.pop(handler, None) is not None or handler in self._counted
-        return partial(breakers.close, handler=handler) if has_row else None
+            has_streak = self._streaks.pop(handler, None) is not None or handler in self._counted
+        return partial(breakers.close, handler=handler) if has_streak else None
 
     def after_failure(self, handler: Handler, error: BaseException) -> Also | None:
         """Return what counts a failure, if the handler has a breaker."""
@@ -53,9 +53,9 @@ class FailureRows:
             return None
         failure = breakers.Failure(whereabouts(error), handler.breaker)
         with self._lock:
-            before, count = self._rows.get(handler.name, (failure.error, 0))
+            before, count = self._streaks.get(handler.name, (failure.error, 0))
             count = count + 1 if before == failure.error else 1
-            self._rows[handler.name] = (failure.error, count)
+            self._streaks[handler.name] = (failure.error, count)
         return CountedFailure(handler.name, failure)
 
     def say_if_opened(self, also: Also | None) -> None:
@@ -64,7 +64,7 @@ class FailureRows:
             return
         failure = also.failure
         with self._lock:
-            self._rows[also.handler] = (failure.error, failure.limit)
+            self._streaks[also.handler] = (failure.error, failure.limit)
         log.warning(
             "stopped by its circuit breaker after %s in a row: %s (%s); one event is tried in %s s",
             "1 failure" if failure.limit == 1 else f"{failure.limit} failures",
