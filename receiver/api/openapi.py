@@ -105,8 +105,9 @@ def _schemas() -> dict[str, Any]:
         answer = operation.action.answer
         if answer is not None and issubclass(answer, ResponseModel):
             wanted[answer] = "serialization"
-    _, found = models_json_schema(list(wanted.items()), ref_template=_REF)
-    return dict(found["$defs"])
+    known, found = models_json_schema(list(wanted.items()), ref_template=_REF)
+    names = {each["$ref"].rpartition("/")[2]: model.__name__ for (model, _), each in known.items()}
+    return {names.get(name, name): schema for name, schema in found["$defs"].items()}
 
 
 def _operation(operation: Operation) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
@@ -23,15 +23,17 @@ from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
 from hookonce.receiver.desk.replays import named_events
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.ledger.queries.run_outcomes import Outcome
 from hookonce.receiver.ledger.replay import discards
 from hookonce.receiver.ledger.replay.discards import Discarded
 from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
-MAX_GROUPED = MAX_DEATHS
+MAX_GROUPED = 1000
+"""Dead events that are grouped, the newest."""
 MAX_NAMED = 5
 """So many events of a group are named; `/events` with its issue, or with its handler and error, has all."""
 _MAX_PATTERN_LENGTH = 200
@@ -66,7 +68,7 @@ class DeadLetters(Hinted):
 
     data: list[DeadLetterGroup]
     is_complete: bool = Field(
-        description=f"false where more than {MAX_DEATHS} are dead: the newest are grouped"
+        description=f"false where more than {MAX_GROUPED} are dead: the newest are grouped"
     )
 
 
@@ -79,14 +81,14 @@ class DeadLettersQuery(EventFilter):
 @action(scope=Scope.READ)
 def list_dead_letters(desk: Desk, asked: DeadLettersQuery) -> DeadLetters:
     """Group dead events by cause: by handler and issue, or by the error's text where there is no issue."""
-    found = [row.id for row in events.events(desk.connection, asked.wanted_by(desk), MAX_DEATHS)]
-    causes: dict[tuple[str | None, str], list[Death]] = {}
-    for death in deaths_of(desk, found):
+    found = {row.id: row for row in events.events(desk.connection, asked.wanted_by(desk), MAX_GROUPED)}
+    causes: dict[tuple[str | None, str], list[Outcome]] = {}
+    for death in deaths_of(desk, [*found]):
         causes.setdefault((death.handler, death.issue or _pattern(death)), []).append(death)
-    groups = map(_group, causes.values())
+    groups = [_group(deaths, found) for deaths in causes.values()]
     return DeadLetters(
         data=sorted(groups, key=lambda group: (-group.count, group.handler or "", group.error)),
-        is_complete=len(found) < MAX_DEATHS,
+        is_complete=len(found) < MAX_GROUPED,
         hint=hint(desk, asked, found),
     )
 
@@ -171,11 +173,11 @@ def pattern_of(error: str) -> str:
     return re.sub(r"\*[*\s]*\*", "*", _VARIES.sub("*", line) + "*")
 
 
-def _pattern(death: Death) -> str:
+def _pattern(death: Outcome) -> str:
     return pattern_of((death.error or "").strip()) if death.handler else ""
 
 
-def _group(deaths: Sequence[Death]) -> DeadLetterGroup:
+def _group(deaths: Sequence[Outcome], events: Mapping[int, Event]) -> DeadLetterGroup:
     """Sum up dead runs of one cause, the newest of which is the first."""
     first, *others = sorted({_pattern(death) for death in deaths})
     numbers = sorted({death.event for death in deaths}, reverse=True)
@@ -185,7 +187,7 @@ def _group(deaths: Sequence[Death]) -> DeadLetterGroup:
         example=(deaths[0].error or "").strip(),
         count=len(numbers),
         newest_events=numbers[:MAX_NAMED],
-        sources=sorted({death.source for death in deaths}),
-        newest_at=max(death.finished_at or death.received_at for death in deaths),
+        sources=sorted({events[number].source for number in numbers}),
+        newest_at=max(death.finished_at or events[death.event].received_at for death in deaths),
         issue=deaths[0].issue,
     )

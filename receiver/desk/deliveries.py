@@ -15,10 +15,11 @@ from hookonce.receiver.intake.explain.proof import Proof, proof
 from hookonce.receiver.intake.explain.rejection import explain_rejection
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.decryption import Body, OtherBody, Rejection, StoredBody, decrypt_body
+from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import body_search, event_details, rejected
 from hookonce.receiver.ledger.queries.body_search import Found
-from hookonce.receiver.ledger.queries.event_details import Detail, Run
+from hookonce.receiver.ledger.queries.event_details import Detail, OtherBody, Run
+from hookonce.receiver.ledger.rejected import Rejection
 from hookonce.receiver.ledger.rows import as_text
 from hookonce.receiver.ledger.withheld import AS_SHOWN
 from hookonce.receiver.privacy.proofs import shown_body, shown_headers, shown_url

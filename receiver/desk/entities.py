@@ -7,7 +7,7 @@ from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import about, subject_of
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.desk import deliveries
-from hookonce.receiver.desk.models import RequestModel, Text
+from hookonce.receiver.desk.models import Listed, RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger import entities
@@ -15,7 +15,6 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.entities import NewestVersion
 from hookonce.receiver.ledger.handlers import HandlerLimits, known_handlers, limits_of
 from hookonce.receiver.ledger.replay import rereading
-from hookonce.receiver.ledger.rows import ResponseModel
 
 
 class EntityPath(RequestModel):
@@ -25,19 +24,13 @@ class EntityPath(RequestModel):
     entity: Text
 
 
-class NewestVersions(ResponseModel):
-    """The newest versions of an entity, by handler and account."""
-
-    data: list[NewestVersion]
-
-
 @action(scope=Scope.READ)
-def get_entity(desk: Desk, which: EntityPath) -> NewestVersions:
+def get_entity(desk: Desk, which: EntityPath) -> Listed[NewestVersion]:
     """Show the newest version of an entity that each handler with stale= has done."""
     found = entities.newest(desk.connection, which.source, which.entity)
     if not found:
         raise _no_entity(which)
-    return NewestVersions(data=found)
+    return Listed[NewestVersion](data=found)
 
 
 @action(scope=Scope.ADMIN, asks="what was done", looks=looks_at(get_entity), audits="forget entity")

@@ -25,13 +25,13 @@ from hookonce.receiver.desk.refusals import Ambiguous, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.decryption import Failure, OtherBody
 from hookonce.receiver.ledger.handlers import known_handlers, matcher
 from hookonce.receiver.ledger.queries import event_lookup, events
 from hookonce.receiver.ledger.queries.choices import Choices, choices
-from hookonce.receiver.ledger.queries.event_details import Run
+from hookonce.receiver.ledger.queries.event_details import OtherBody, Run
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.ledger.queries.failures import Failure
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.results import AttemptLog
 from hookonce.receiver.ledger.rows import MAX_ID, Identifier, Ours, ResponseModel

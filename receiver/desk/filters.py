@@ -1,12 +1,12 @@
 """Which events: the same filter in a query and in the body of a bulk replay."""
 
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from pydantic import Field
 
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source
-from hookonce.receiver.desk.models import IssueId, Name, RequestModel, Text, Time
+from hookonce.receiver.desk.models import IssueId, Name, Page, RequestModel, Row, Text, Time
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import choices
@@ -66,6 +66,10 @@ class Hinted(ResponseModel):
         default=None,
         description="likely mistake in the question if nothing is found, as a misspelt source",
     )
+
+
+class HintedPage(Hinted, Page[Row], Generic[Row]):
+    """A page of a listing that doubts the question."""
 
 
 def hint(desk: Desk, asked: RequestModel | Filter, found: object) -> str | None:

@@ -12,8 +12,8 @@ from hookonce.receiver.desk.models import IssueId, Limit, RequestModel, Text, Ti
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.decryption import Failure
-from hookonce.receiver.ledger.queries import event_details
+from hookonce.receiver.ledger.queries import failures
+from hookonce.receiver.ledger.queries.failures import Failure
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, IssueTrend, Occurrence
@@ -78,7 +78,7 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
         raise NotFound(f"no issue has the id {which.issue}; `hookonce issues list --state all` shows all")
     subject = f"issue {which.issue}"
     (issue,) = handed_out(desk, subject, [found])
-    latest = event_details.latest_failure(desk.connection, which.issue, desk.settings.keyring)
+    latest = failures.latest_of_issue(desk.connection, which.issue, desk.settings.keyring)
     more = {
         "latest": handed_out(desk, subject, [latest])[0] if latest else None,
         "occurrences": issues.occurrences(desk.connection, which.issue, _MAX_OCCURRENCES),

@@ -11,9 +11,9 @@ from hookonce.receiver.desk.models import Page, Paged
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import dead_letters, events
-from hookonce.receiver.ledger.queries.dead_letters import Death
+from hookonce.receiver.ledger.queries import events, run_outcomes
 from hookonce.receiver.ledger.queries.events import Event
+from hookonce.receiver.ledger.queries.run_outcomes import Outcome
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
@@ -73,6 +73,7 @@ def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     return page
 
 
-def deaths_of(desk: Desk, numbers: Sequence[int]) -> list[Death]:
+def deaths_of(desk: Desk, numbers: Sequence[int]) -> list[Outcome]:
     """Return the dead runs of events; their errors are content."""
-    return handed_out(desk, "dead letters", dead_letters.deaths_of(desk.connection, numbers))
+    died = [each for each in run_outcomes.outcomes(desk.connection, numbers) if each.is_dead]
+    return handed_out(desk, "dead letters", died)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -168,10 +168,30 @@ class Paged(RequestModel):
     cursor: Cursor | None = Field(None, description="`next` of the page before")
 
 
-class Page(ResponseModel, Generic[Row]):
+class Listed(ResponseModel, Generic[Row]):
+    """All rows of a kind."""
+
+    called: ClassVar = "A list"
+    data: list[Row]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        """Describe a listing by its rows, unless it is described."""
+        (row,) = get_args(cls.model_fields["data"].annotation)
+        if cls.__doc__ is None and row.__doc__:
+            line = row.__doc__.partition("\n")[0]
+            cls.__doc__ = f"{cls.called}. A row: {line[0].lower()}{line[1:]}"
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name in the API's document: `Listed[Token]` is called `Tokens`."""
+        return f"{params[0].__name__.removesuffix('Model')}s"
+
+
+class Page(Listed[Row], Generic[Row]):
     """One page of a listing, newest first; `next` is the cursor of the page after, null on the last one."""
 
-    data: list[Row]
+    called: ClassVar = "A page of a listing, newest first"
     next: Cursor | None
 
     @classmethod
@@ -181,6 +201,11 @@ class Page(ResponseModel, Generic[Row]):
         if len(rows) == asked.limit:
             page.next = getattr(page.data[-1], "id")  # noqa: B009  every row that is listed by pages has one
         return page
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name in the API's document: `Page[Alert]` is called `AlertPage`."""
+        return f"{params[0].__name__}Page"
 
 
 Place = tuple[int | str, ...]

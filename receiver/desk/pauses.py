@@ -1,15 +1,15 @@
 """Handlers, and pauses of sources and handlers."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Literal
 
 from pydantic import Field
 
 from hookonce.receiver.config.suggestions import no_source
-from hookonce.receiver.desk.models import RequestModel, Text
+from hookonce.receiver.desk.models import Listed, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
-from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.desk.sources import list_sources
 from hookonce.receiver.desk.stats import Kind, batches
 from hookonce.receiver.ledger import pauses
@@ -19,7 +19,6 @@ from hookonce.receiver.ledger.pauses import Pause
 from hookonce.receiver.ledger.queries import choices, handler_stats
 from hookonce.receiver.ledger.queries.handler_stats import HandlerStats
 from hookonce.receiver.ledger.reasons import HANDLER, OF_ROWS, PAUSES, SOURCE
-from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import worker_slots
@@ -35,12 +34,6 @@ class PausePath(RequestModel):
 
     kind: Kind
     name: Text
-
-
-class Pauses(ResponseModel):
-    """The pauses, by kind and name."""
-
-    data: list[Pause]
 
 
 class Handler(HandlerStats):
@@ -62,14 +55,8 @@ class Handler(HandlerStats):
     long_transaction: LongTransaction | None = Field(description="the longest of its that wrote and waits")
 
 
-class Handlers(ResponseModel):
-    """Handlers by name."""
-
-    data: list[Handler]
-
-
 @action(scope=Scope.READ)
-def list_handlers(desk: Desk) -> Handlers:
+def list_handlers(desk: Desk) -> Listed[Handler]:
     """List the handlers that workers have, those of recent runs, and those that are paused."""
     paused = pauses.by_handler(desk.connection)
     known = known_handlers(desk.connection)
@@ -83,7 +70,7 @@ def list_handlers(desk: Desk) -> Handlers:
     long = {each.handler: each for each in reversed(worker_slots.long_transactions(desk.connection))}
     held_up = {*failing, *waiting, *delays, *in_batches, *suspects, *long}
     names = {*choices.handlers(desk.connection), *paused, *held_up}
-    return Handlers(
+    return Listed[Handler](
         data=[
             Handler(
                 **dict(stats.get(name) or HandlerStats(name=name)),
@@ -104,9 +91,9 @@ def list_handlers(desk: Desk) -> Handlers:
 
 
 @action(scope=Scope.READ)
-def list_pauses(desk: Desk) -> Pauses:
+def list_pauses(desk: Desk) -> Listed[Pause]:
     """List what is paused."""
-    return Pauses(data=pauses.paused(desk.connection))
+    return Listed[Pause](data=pauses.paused(desk.connection))
 
 
 def _what_is_paused(here: Asks, which: PausePath) -> Plan:
@@ -125,18 +112,22 @@ def pause(desk: Desk, which: PausePath) -> Pause:
     raise Conflict(f"the {which.kind} '{which.name}' was resumed at the same moment")
 
 
-def _what_goes_on(here: Asks, which: PausePath) -> Plan:
-    found = here.ask(list_pauses)
-    if (which.kind, which.name) not in [(each.kind, each.name) for each in found.data]:
-        raise _not_paused(which)
-    return Plan(found, {"which": which})
+def _require_paused(found: Iterable[Pause], which: PausePath) -> None:
+    if (which.kind, which.name) not in [(each.kind, each.name) for each in found]:
+        raise NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
 
 
-@action(scope=Scope.ADMIN, asks="what is paused", looks=_what_goes_on, audits="resume", is_atomic=False)
+@action(
+    scope=Scope.ADMIN,
+    asks="what is paused",
+    looks=looks_at(list_pauses, _require_paused),
+    audits="resume",
+    is_atomic=False,
+)
 def resume(desk: Desk, which: PausePath) -> None:
     """End a pause: what waited is due at once, retries included."""
     if not pauses.resume(desk.connection, which.kind, which.name, desk.who, pauses.PATIENCE):
-        raise _not_paused(which)
+        _require_paused([], which)
     desk.notifies_workers = True
 
 
@@ -144,7 +135,3 @@ def _require_source(which: PausePath, known: Collection[str]) -> None:
     wanted = PAUSES[which.kind]
     if not wanted.may_be(which.name, known):
         raise NotFound(no_source(wanted.source_of(which.name) or which.name, known))
-
-
-def _not_paused(which: PausePath) -> NotFound:
-    return NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")

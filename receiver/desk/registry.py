@@ -167,11 +167,17 @@ Raises: `Refused` where it would not be done.
 """
 
 
-def looks_at(reads: Action[Any]) -> Look:
-    """Return what shows the thing that is named, by an action that reads it: what is not there is refused by that."""
+def looks_at(reads: Action[Any], require: Callable[..., None] = lambda *_, **__: None) -> Look:
+    """Return what shows the thing that is named, by an action that reads it: what is not there is refused by that.
+
+    In the rows of a listing `require` looks for the thing, and refuses what is not there.
+    """
 
     def look(here: Asks, which: RequestModel, **asked: RequestModel) -> Plan:
-        return Plan(here.ask(reads, which=which), {"which": which, **asked})
+        models = {"which": which, **asked}
+        shown = here.ask(reads, **({"which": which} if "which" in reads.inputs else {}))
+        require(getattr(shown, "data", ()), **models)
+        return Plan(shown, models)
 
     return look
 

@@ -1,7 +1,8 @@
 """Rejected deliveries, the quarantine and its verification, and conflicts."""
 
+import time
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,8 +10,8 @@ from pydantic import Field
 from hookonce.providers import Reason
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.desk import deliveries
-from hookonce.receiver.desk.filters import Hinted, hint
-from hookonce.receiver.desk.models import IdInPath, Name, Page, Paged, RequestModel, Time
+from hookonce.receiver.desk.filters import HintedPage, hint
+from hookonce.receiver.desk.models import IdInPath, Listed, Name, Paged, RequestModel, Time
 from hookonce.receiver.desk.refusals import NotConfigured, NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.desk.sources import SourcePath, source_of
@@ -18,9 +19,9 @@ from hookonce.receiver.intake.explain.checks import Check
 from hookonce.receiver.intake.reverification import Reverified, reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.decryption import Rejection
 from hookonce.receiver.ledger.quarantine import Holding
 from hookonce.receiver.ledger.queries import rejected
+from hookonce.receiver.ledger.rejected import Rejection
 from hookonce.receiver.ledger.rows import Identifier, Ours, ResponseModel
 
 
@@ -61,10 +62,6 @@ class ExplanationModel(ResponseModel):
     checks: list[Check]
 
 
-class RejectionPage(Hinted, Page[Rejection]):
-    """Rejected deliveries, newest first."""
-
-
 class Conflict(ResponseModel):
     """Another body under the id of an event; the ledger's event keeps the one that came first."""
 
@@ -79,16 +76,12 @@ class Conflict(ResponseModel):
     bytes: int
 
 
-class ConflictPage(Hinted, Page[Conflict]):
-    """Conflicts, newest first."""
-
-
 @action(scope=Scope.READ)
-def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
+def list_rejected(desk: Desk, asked: RejectedQuery) -> HintedPage[Rejection]:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
     rows = deliveries.rejected_deliveries(desk, **_wanted(asked), reason=asked.reason)
     found = rows or asked.cursor
-    return RejectionPage.of(rows, asked, hint=hint(desk, asked, found))
+    return HintedPage[Rejection].of(rows, asked, hint=hint(desk, asked, found))
 
 
 @action(scope=Scope.READ)
@@ -131,22 +124,16 @@ def _not_kept(which: RejectionPath) -> NotFound:
 
 
 @action(scope=Scope.READ)
-def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
+def list_conflicts(desk: Desk, asked: ConflictsQuery) -> HintedPage[Conflict]:
     """List bodies that came under an id already taken by another body, newest first."""
     rows = rejected.conflicts(desk.connection, **_wanted(asked))
     found = rows or asked.cursor
-    return ConflictPage.of(rows, asked, hint=hint(desk, asked, found))
+    return HintedPage[Conflict].of(rows, asked, hint=hint(desk, asked, found))
 
 
 def _wanted(asked: RejectedQuery | ConflictsQuery) -> dict[str, Any]:
     limits = {"limit": asked.limit, "before": asked.cursor}
     return {"source": asked.source, "since": asked.since, "until": asked.until, **limits}
-
-
-class Holdings(ResponseModel):
-    """The quarantine, by source and reason."""
-
-    data: list[Holding]
 
 
 class ReverifyRequest(RequestModel):
@@ -171,9 +158,9 @@ class ReverifyResponse(ResponseModel):
 
 
 @action(scope=Scope.READ)
-def list_quarantine(desk: Desk) -> Holdings:
+def list_quarantine(desk: Desk) -> Listed[Holding]:
     """Say what is in quarantine, by source and reason."""
-    return Holdings(data=quarantine.holdings(desk.connection))
+    return Listed[Holding](data=quarantine.holdings(desk.connection))
 
 
 @action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)
@@ -182,16 +169,24 @@ def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> Re
 
     Safe to repeat: what was taken in is a duplicate then.
     """
+    return reverified(desk, which, asked, timedelta.max)
+
+
+def reverified(desk: Desk, which: SourcePath, asked: ReverifyRequest, budget: timedelta) -> ReverifyResponse:
+    """Check what a source rejected and kept again, for about so long; what is left is for the next time."""
     source = source_of(desk, which)
     since = asked.since or datetime.min.replace(tzinfo=UTC)
-    done = Reverified()
+    done, began = Reverified(), time.monotonic()
     try:
         for so_far in reverify(
             desk.settings, desk.connection, source, since, desk.who, dry_run=asked.dry_run
         ):
             done = so_far
+            if time.monotonic() - began > budget.total_seconds():
+                break
     except ConfigError as error:
         raise NotConfigured(error.mistakes[0], code="no_secret") from None
+    desk.notifies_workers |= done.accepted > 0
     return ReverifyResponse(
         **asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run, keeps=source.quarantine is not None
     )

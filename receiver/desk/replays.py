@@ -165,10 +165,6 @@ class BulkStep(ResponseModel):
     outcomes: list[Outcome]
 
 
-class BulkReplayPage(Page[BulkReplay]):
-    """Bulk replays, newest first."""
-
-
 def _what_becomes_of_each(here: Asks, asked: ReplayRequest) -> Plan:
     """Say what a replay would make of each; an event of which something else is done by then is left alone.
 
@@ -255,10 +251,10 @@ def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
 
 
 @action(scope=Scope.READ)
-def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
+def list_bulk_replays(desk: Desk, asked: Paged) -> Page[BulkReplay]:
     """List bulk replays, newest first."""
     rows = bulk_replays.listing(desk.connection, asked.limit, asked.cursor)
-    return BulkReplayPage.of(handed_out(desk, "bulk replays", rows), asked)
+    return Page[BulkReplay].of(handed_out(desk, "bulk replays", rows), asked)
 
 
 @action(scope=Scope.READ)

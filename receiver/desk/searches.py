@@ -140,8 +140,11 @@ def look(  # noqa: PLR0913  where a page begins
 
 
 def _outcomes_of(desk: Desk, rows: Sequence[Event]) -> dict[int, Outcome]:
-    found = run_outcomes.outcomes(desk.connection, [row.id for row in rows])
-    return {each.event: each for each in handed_out(desk, "errors of events", found)}
+    worst: dict[int, Outcome] = {}
+    for each in run_outcomes.outcomes(desk.connection, [row.id for row in rows]):
+        if each.handler:
+            worst.setdefault(each.event, each)
+    return {each.event: each for each in handed_out(desk, "errors of events", [*worst.values()])}
 
 
 def look_into(  # noqa: PLR0913  the same

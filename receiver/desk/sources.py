@@ -11,7 +11,7 @@ from hookonce.providers.kit import registry
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean, no_source
 from hookonce.receiver.desk.events import EventPath, found_event, get_event
-from hookonce.receiver.desk.models import Name, RequestModel, Text
+from hookonce.receiver.desk.models import Listed, Name, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.durations import format_duration
@@ -20,6 +20,7 @@ from hookonce.receiver.intake.test_events import MAX_EDITED
 from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.handshake_secrets import Handed
 from hookonce.receiver.ledger.maintenance import sender_api
 from hookonce.receiver.ledger.maintenance.sender_api import (
     ListedDay,
@@ -81,12 +82,6 @@ class SourceModel(ResponseModel):
     )
 
 
-class Sources(ResponseModel):
-    """The configured sources, by name."""
-
-    data: list[SourceModel]
-
-
 class TestEventRequest(RequestModel):
     """The type of a test event; without one the sender's most frequent."""
 
@@ -120,30 +115,19 @@ class ProviderModel(ResponseModel):
     origin: Ours
 
 
-class Providers(ResponseModel):
-    """The senders there is a module for, by name."""
-
-    data: list[ProviderModel]
-
-
 class HandedSecret(ResponseModel):
-    """That a secret is kept, not which; `is_in_use` where its source has no configured one."""
+    """A secret that a sender handed out, never shown; `is_in_use` where its source has no configured one."""
 
     source: Ours
     handed_at: datetime
     is_in_use: bool
 
 
-class HandedSecrets(ResponseModel):
-    """Secrets received in handshakes, by source."""
-
-    data: list[HandedSecret]
-
-
 @action(scope=Scope.READ)
-def list_sources(desk: Desk) -> Sources:
+def list_sources(desk: Desk) -> Listed[SourceModel]:
     """List the configured sources."""
-    return Sources(data=_shown(desk, sorted(desk.settings.sources.values(), key=lambda source: source.name)))
+    known = desk.settings.sources
+    return Listed[SourceModel](data=_shown(desk, [known[name] for name in sorted(known)]))
 
 
 @action(scope=Scope.READ)
@@ -224,16 +208,16 @@ def send_edited_event(desk: Desk, which: EventPath, asked: EditedEvent) -> TestE
 
 
 @action(scope=Scope.READ)
-def list_providers(desk: Desk) -> Providers:
+def list_providers(desk: Desk) -> Listed[ProviderModel]:
     """List the senders there is a module for."""
-    return Providers(data=listed_providers(desk.settings))
+    return Listed[ProviderModel](data=listed_providers(desk.settings))
 
 
 @action(scope=Scope.READ)
-def list_handed_secrets(desk: Desk) -> HandedSecrets:
+def list_handed_secrets(desk: Desk) -> Listed[HandedSecret]:
     """List which sources keep a secret that their sender handed out."""
     sources = desk.settings.sources
-    return HandedSecrets(
+    return Listed[HandedSecret](
         data=[
             HandedSecret(
                 source=kept.source,
@@ -251,31 +235,25 @@ def opened_secrets(desk: Desk) -> dict[str, str | None]:
     return {one.source: one.secret for one in kept}
 
 
-def _which_are_kept(here: Asks, which: SourcePath) -> Plan:
-    shown = here.ask(list_handed_secrets)
-    names = [one.source for one in shown.data]
+def _require_handed(kept: Sequence[HandedSecret | Handed], which: SourcePath) -> None:
+    names = [one.source for one in kept]
     if which.source not in names:
-        raise _not_handed(which, names)
-    return Plan(shown, {"which": which})
+        raise NotFound(
+            f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
+            "`hookonce sources secrets list` shows those that are kept"
+        )
 
 
 @action(
     scope=Scope.ADMIN,
     asks="which secrets are kept, and in use",
-    looks=_which_are_kept,
+    looks=looks_at(list_handed_secrets, _require_handed),
     audits="forget secret",
 )
 def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
     if not handshake_secrets.forget(desk.connection, which.source, desk.who):
-        raise _not_handed(which, [one.source for one in handshake_secrets.all_kept(desk.connection)])
-
-
-def _not_handed(which: SourcePath, names: Sequence[str]) -> NotFound:
-    return NotFound(
-        f"no sender has handed {which.source!r} a secret{did_you_mean(which.source, names) if names else ''}; "
-        "`hookonce sources secrets list` shows those that are kept"
-    )
+        _require_handed(handshake_secrets.all_kept(desk.connection), which)
 
 
 def source_of(desk: Desk, which: SourcePath) -> Source:

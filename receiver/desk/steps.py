@@ -7,21 +7,15 @@ from pydantic import Field
 
 from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.events import EventPath, number_of
-from hookonce.receiver.desk.models import Reference, RequestModel, Text
+from hookonce.receiver.desk.models import Listed, Reference, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
-from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps, waits
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.steps import RunUnderWay, Step
 from hookonce.receiver.ledger.waits import MOST_LISTED, Noted, OpenWait
-
-
-class Steps(ResponseModel):
-    """Steps: of an event by handler and in the order they began, of all those of the newest events first."""
-
-    data: list[Step]
 
 
 class StepDecision(RequestModel):
@@ -34,32 +28,33 @@ class StepDecision(RequestModel):
 
 
 @action(scope=Scope.READ)
-def list_stopped_steps(desk: Desk) -> Steps:
+def list_stopped_steps(desk: Desk) -> Listed[Step]:
     """List the steps that wait for a person, 1000 at most."""
     found = steps.stopped(desk.connection, desk.settings.keyring)
-    return Steps(data=handed_out(desk, "stopped steps", found))
+    return Listed[Step](data=handed_out(desk, "stopped steps", found))
 
 
 @action(scope=Scope.READ)
-def list_steps(desk: Desk, which: EventPath) -> Steps:
+def list_steps(desk: Desk, which: EventPath) -> Listed[Step]:
     """List the steps of an event."""
-    return Steps(data=_steps_of(desk, number_of(desk, which.event)))
+    return Listed[Step](data=_steps_of(desk, number_of(desk, which.event)))
 
 
-def _which_steps_there_are(here: Asks, which: EventPath, asked: StepDecision) -> Plan:
-    found = here.ask(list_steps, which=which)
-    if not _has(found.data, asked):
-        raise _no_step(which, asked)
-    return Plan(found, {"which": which, "asked": asked})
+def _require_step(found: Iterable[Step], which: EventPath, asked: StepDecision) -> None:
+    if not any((each.handler, each.name) == (asked.handler, asked.step) for each in found):
+        raise NotFound(
+            f"event {which.event} has no step '{asked.step}' of {asked.handler}; "
+            "`hookonce steps list EVENT` shows them"
+        )
 
 
 @action(
     scope=Scope.REPLAY,
     asks="which steps the event has",
-    looks=_which_steps_there_are,
+    looks=looks_at(list_steps, _require_step),
     audits="step done",
 )
-def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
+def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Listed[Step]:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it again."""
     event = number_of(desk, which.event)
     step = (event, asked.handler, asked.step)
@@ -74,28 +69,17 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
         raise Unavailable(str(error), code="key_missing") from None
     now = _steps_of(desk, event)
     if not found:
-        if _has(now, asked):
-            detail = (
-                f"the step '{asked.step}' is done already; `hookonce steps forget` would have it done again"
-            )
-            raise Conflict(detail, code="step_done")
-        raise _no_step(which, asked)
-    return Steps(data=now)
+        _require_step(now, which, asked)
+        raise Conflict(
+            f"the step '{asked.step}' is done already; `hookonce steps forget` would have it done again",
+            code="step_done",
+        )
+    return Listed[Step](data=now)
 
 
 def _steps_of(desk: Desk, event: int) -> list[Step]:
     found = steps.of_event(desk.connection, event, desk.settings.keyring)
     return handed_out(desk, f"event {event}", found)
-
-
-def _has(found: Iterable[Step], asked: StepDecision) -> bool:
-    return any((each.handler, each.name) == (asked.handler, asked.step) for each in found)
-
-
-def _no_step(which: EventPath, asked: StepDecision) -> NotFound:
-    return NotFound(
-        f"event {which.event} has no step '{asked.step}' of {asked.handler}; `hookonce steps list EVENT` shows them"
-    )
 
 
 class Waits(ResponseModel):

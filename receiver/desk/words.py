@@ -1,7 +1,7 @@
 """Meanings of the inbox's words: a status, a reason of a rejection, a term."""
 
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.models import RequestModel, Text
+from hookonce.receiver.desk.models import Listed, RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -31,19 +31,13 @@ class Meaning(ResponseModel):
     do: Ours | None
 
 
-class Meanings(ResponseModel):
-    """The meanings of a word, one for each kind of word that it is."""
-
-    data: list[Meaning]
-
-
 @action(scope=Scope.READ)
-def explain_word(desk: Desk, which: WordPath) -> Meanings:  # noqa: ARG001  every action's
+def explain_word(desk: Desk, which: WordPath) -> Listed[Meaning]:  # noqa: ARG001  every action's
     """Say what a word of the inbox means: a status (`held`), a reason of a rejection (`stale`), a term (`lease`)."""
     return meanings(which)
 
 
-def meanings(which: WordPath) -> Meanings:
+def meanings(which: WordPath) -> Listed[Meaning]:
     """Return what a word means, for which no ledger is needed. Raises: `NotFound`."""
     wanted = which.word.strip().lower()
     found = [
@@ -57,4 +51,4 @@ def meanings(which: WordPath) -> Meanings:
             f"{which.word!r} is no word of the inbox{guess}; expected a status, a reason of a rejection, or a term, "
             "as held, stale or lease"
         )
-    return Meanings(data=found)
+    return Listed[Meaning](data=found)

@@ -16,7 +16,7 @@ import psycopg
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections, add_secret_uses
+from hookonce.receiver.ledger.rejected import Sample, add_rejections, add_secret_uses
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Tally
 from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
@@ -46,7 +46,7 @@ class BackgroundWriter:
         self._keyring = keyring
         self._lock = threading.Lock()
         self._due = threading.Event()
-        self._samples: deque[Rejection] = deque(maxlen=MAX_SAMPLES)
+        self._samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._redeliveries: Counter[tuple[str, str]] = Counter()
         self._secrets: Counter[tuple[str, int]] = Counter()
@@ -64,7 +64,7 @@ class BackgroundWriter:
                 kept = json.dumps(_first(headers))
                 detail = detail.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
                 self._samples.append(
-                    Rejection(datetime.now(UTC), source, reason, detail, kept, body[:MAX_BODY_PREFIX])
+                    Sample(datetime.now(UTC), source, reason, detail, kept, body[:MAX_BODY_PREFIX])
                 )
         self._wake()
 

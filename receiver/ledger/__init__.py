@@ -16,7 +16,7 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `entities`: the newest version of each object that a handler has done
 - `waits`: what handlers wait for, and the first event of each key that came
 - `queries`: what an operator looks up; reads only
-- `decryption`, `results`, `traceback_frames`: rows, results and errors as they are shown
+- `decryption`, `results`, `traceback_frames`: bodies, results and errors, opened
 - `withheld`: rows without their content, until it is asked for
 - `id_at_time`: where in the ledger a time is
 - `stats`: sums that are kept, and what they say

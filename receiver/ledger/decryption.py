@@ -1,31 +1,15 @@
-"""Opens what the ledger keeps sealed, for whoever looks it up: bodies, other bodies, refused beginnings.
+"""Opens what the ledger keeps sealed: the body of an event, a delivery in quarantine, and single columns.
 
 A key that is not here costs the body and nothing else of what is shown.
 """
 
-import builtins
 import json
-from base64 import b64decode
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Any
-
-from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.reading.content_coding import HEADER, text_and_headers
-from hookonce.receiver.encryption import (
-    AssociatedData,
-    CannotDecrypt,
-    Keyring,
-    body_context,
-    rejected_context,
-    traceback_context,
-)
-from hookonce.receiver.ledger import traceback_frames
-from hookonce.receiver.ledger.rows import Identifier, IssueId, Ours, as_text
-from hookonce.receiver.ledger.traceback_frames import Traceback
-from hookonce.receiver.ledger.withheld import EMPTY, NULL, WITHHELD, Content, ContentRow, brief
+from hookonce.receiver.encryption import AssociatedData, CannotDecrypt, Keyring, body_context
+from hookonce.receiver.ledger.withheld import WITHHELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,77 +59,6 @@ class StoredBody:
     is_element: bool = False
 
 
-class Failure(ContentRow):
-    """A failed attempt; of the newest 50 of an event with its traceback."""
-
-    handler: Ours
-    cycle: int
-    attempt: int
-    failed_at: datetime
-    error: Annotated[str, Content(brief)]
-    issue: IssueId | None = Field(description="which issue it is of; null where the event could not be read")
-    started_at: datetime | None = Field(description="when it began; null where that is not known")
-    traceback: str | None = Field(
-        description="the exception with its causes, the newest last; null where there was none, as when a worker died"
-    )
-    frames: Annotated[Traceback | None, Content(Traceback.brief)] = Field(
-        description="the traceback as data; null if there is no traceback"
-    )
-    unreadable: Ours | None = Field(description="why the traceback can't be decrypted here; it is then null")
-
-    @property
-    def said(self) -> str:
-        """The error with its text, which is in the traceback alone where errors are sealed."""
-        return self.frames.whole(self.error) if self.frames and ": " not in self.error else self.error
-
-    def _public(self) -> dict[str, object]:
-        public = super()._public()
-        frames = public.get("frames")
-        return public | {"traceback": frames.text} if isinstance(frames, Traceback) else public
-
-
-class OtherBody(ContentRow):
-    """Another body that came under the event's id; it was kept and not run."""
-
-    id: Identifier
-    first_at: datetime
-    last_at: datetime
-    deliveries: int
-    headers: Annotated[dict[str, str], EMPTY]
-    bytes: Annotated[int, EMPTY]
-    unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
-    body: Annotated[str | None, NULL] = Field(default=None, description="with `bodies`, where it is text")
-    body_b64: Annotated[str | None, NULL] = Field(
-        default=None, description="with `bodies`, where it is not text"
-    )
-
-    @property
-    def octets(self) -> builtins.bytes:
-        """The body as it is kept."""
-        return self.body.encode() if self.body is not None else b64decode(self.body_b64 or "")
-
-
-class Rejection(ContentRow):
-    """A rejected delivery, as far as it is kept; credentials are masked."""
-
-    id: Identifier
-    rejected_at: datetime
-    source: Ours = Field(description="empty where no source has the name")
-    reason: Ours
-    do: Ours | None = Field(description="advice for that reason")
-    detail: str
-    headers: Annotated[dict[str, str], EMPTY]
-    body_prefix: Annotated[
-        bytes,
-        EMPTY,
-        PlainSerializer(lambda body: body.decode(errors="replace"), return_type=str),
-        WithJsonSchema({"type": "string"}),
-    ] = Field(description="the first bytes as text; what is no UTF-8 is replaced")
-    unreadable: Ours | None = Field(
-        description="why they can't be decrypted here; `body_prefix` is then empty"
-    )
-
-
 def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
     """Open a row; None where retention has dropped it. Raises nothing."""
     if row is None:
@@ -162,35 +75,7 @@ def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
     return Body(row.url, headers, text, row.is_element, content, coding)
 
 
-def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str, Any]) -> OtherBody:
-    """Open a row of `conflicts`; where that can't be done it has no body, and `unreadable` says why."""
-    bond = body_context(source, event_id, row.pop("fingerprint"))
-    body, unreadable = _opened(keyring, row.pop("body"), row.pop("key_id"), bond)
-    text, row["headers"] = text_and_headers(body, row["headers"])
-    shown = as_text(None if unreadable else text)
-    return OtherBody(**row, bytes=len(text), unreadable=unreadable, **shown)
-
-
-def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> Failure:
-    """Open a row of `failures`: its `traceback` as text, and as data (`frames`).
-
-    Both are None where none was kept, or it can't be opened; then `unreadable` says why.
-    """
-    bond = traceback_context(event, row["handler"], row["cycle"], row["attempt"])
-    kept, key = row.pop("traceback"), row.pop("key_id")
-    found, unreadable = (b"", None) if kept is None else _opened(keyring, kept, key, bond)
-    frames = traceback_frames.parse(found)
-    return Failure(**row, traceback=frames.text if frames else None, frames=frames, unreadable=unreadable)
-
-
-def decrypt_rejected(keyring: Keyring, row: dict[str, Any]) -> Rejection:
-    """Open a row of `rejected`; see `decrypt_conflict`."""
-    bond = rejected_context(row["source"], row["reason"], row["rejected_at"])
-    body, unreadable = _opened(keyring, row.pop("body_prefix"), row.pop("key_id"), bond)
-    return Rejection(**row, do=None, body_prefix=body, unreadable=unreadable)
-
-
-def _opened(keyring: Keyring, text: bytes, key: str | None, bond: AssociatedData) -> tuple[bytes, str | None]:
+def opened(keyring: Keyring, text: bytes, key: str | None, bond: AssociatedData) -> tuple[bytes, str | None]:
     """Return what a column holds; or nothing, and why it can't be opened."""
     try:
         return keyring.open(text, key, bond), None

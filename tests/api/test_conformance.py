@@ -21,7 +21,7 @@ def full(calm):
     calm.deliver("evt_1", "evt_2", status="dead")
     calm.deliver("evt_3", status="held")
     store(calm.connection, [new_event("evt_1", b"[]")])
-    refused = rejected.Rejection(datetime.now(UTC), "stripe", "stale", "why", '{"a": "b"}', b"\xff")
+    refused = rejected.Sample(datetime.now(UTC), "stripe", "stale", "why", '{"a": "b"}', b"\xff")
     rejected.add_rejections(calm.connection, [refused], {("stripe", "stale"): 1})
     handshake_secrets.keep(calm.connection, "asana", "secret", OFF)
     return calm

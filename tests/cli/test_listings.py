@@ -1,7 +1,7 @@
 import pytest
 
 from hookonce.receiver.ledger import rejected
-from hookonce.receiver.ledger.rejected import Rejection
+from hookonce.receiver.ledger.rejected import Sample
 from hookonce.receiver.ledger.stats import event_counts
 
 AROUND = [
@@ -17,7 +17,7 @@ AROUND = [
 def refused(ledger):
     def put(source, reason, at):
         rejected.add_rejections(
-            ledger, [Rejection(at, source, reason, "why", "{}", b"\xff{")], {(source, reason): 2}
+            ledger, [Sample(at, source, reason, "why", "{}", b"\xff{")], {(source, reason): 2}
         )
 
     return put

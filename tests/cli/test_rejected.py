@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 
 BODY = b'{"id": "evt_1", "type": "invoice.paid", "amount": 7}'
 KEY = bytes(range(32))
@@ -22,7 +22,7 @@ def refuse(ledger):
     def note(delivery, reason="bad_signature", source="stripe", prefix=1024):
         kept = (json.dumps(dict(delivery.headers)), delivery.body[:prefix])
         add_rejections(
-            ledger, [Rejection(NOW, source, reason, "no v1 signature matches", *kept)], {(source, reason): 1}
+            ledger, [Sample(NOW, source, reason, "no v1 signature matches", *kept)], {(source, reason): 1}
         )
         return str(ledger.execute("SELECT max(id) FROM hookonce.rejected").fetchone()[0])
 

@@ -9,7 +9,7 @@ import pytest
 from hookonce.receiver.dashboard.operations import NO_PAGE, OPERATIONS
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.forms import fields
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 
 LOOKS = [name for name, each in OPERATIONS.items() if not each.changes]
 
@@ -32,7 +32,7 @@ def test_form_has_each_field(browser, name):
 def test_what_only_looks_is_answered(inbox, browser, name):
     inbox.die(*inbox.store("evt_1", body=b'{"a": "<b>"}'))
     inbox.store("evt_1", body=b'{"a": 2}')
-    refused = Rejection(datetime.now(UTC), "stripe", "bad_signature", "<b>", '{"x-a": "<b>"}', b"<b>")
+    refused = Sample(datetime.now(UTC), "stripe", "bad_signature", "<b>", '{"x-a": "<b>"}', b"<b>")
     add_rejections(inbox.connection, [refused], {})
     given = {
         "event": "evt_1",

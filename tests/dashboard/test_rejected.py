@@ -5,7 +5,7 @@ import pytest
 
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.dashboard.rejected import PAGE_SIZE
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from tests.dashboard.conftest import SECRET
 from tests.dashboard.test_events import EVIL
 
@@ -17,7 +17,7 @@ def refuse(inbox, reason="bad_signature", source="stripe", times=1, **changes):
         "headers": json.dumps({"x-a": "b"}),
         "body_prefix": b"{}",
     } | changes
-    rows = [Rejection(at + timedelta(milliseconds=n), source, reason, **kept) for n in range(times)]
+    rows = [Sample(at + timedelta(milliseconds=n), source, reason, **kept) for n in range(times)]
     add_rejections(inbox.connection, rows, {(source, reason): times})
 
 

@@ -31,17 +31,3 @@ def test_quarantine_is_checked_again_and_what_is_genuine_comes_in(inbox, browser
     assert inbox.rows("SELECT event_id FROM hookonce.event_states") == [("evt_1",)]
     assert inbox.rows("SELECT count(*) FROM hookonce.quarantine") == [(1,)]
     assert inbox.audit()[-1][0] == "admin (dashboard)"
-
-
-@pytest.mark.usefixtures("refused")
-@pytest.mark.parametrize(("form", "status"), [({"source": "nowhere"}, 400), ({}, 400)])
-def test_second_look_at_no_source_is_refused(browser, form, status):
-    browser.get("/admin/rejected")
-
-    assert browser.post("/admin/reverify", **form).status_code == status
-
-
-@pytest.mark.usefixtures("refused")
-def test_second_look_without_the_form_token_is_refused(inbox, browser):
-    assert browser.client.post("/admin/reverify", data={"source": "stripe"}).status_code == 403
-    assert inbox.rows("SELECT count(*) FROM hookonce.quarantine") == [(2,)]

@@ -16,12 +16,12 @@ from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access import api_tokens, audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.access.audit_log import Change
-from hookonce.receiver.ledger.decryption import Failure, OtherBody, Rejection
-from hookonce.receiver.ledger.queries import dead_letters, event_details, rejected, run_outcomes
-from hookonce.receiver.ledger.queries.dead_letters import Death
-from hookonce.receiver.ledger.queries.event_details import Detail, Run
+from hookonce.receiver.ledger.queries import event_details, failures, rejected, run_outcomes
+from hookonce.receiver.ledger.queries.event_details import Detail, OtherBody, Run
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.failures import Failure
 from hookonce.receiver.ledger.queries.run_outcomes import Outcome
+from hookonce.receiver.ledger.rejected import Rejection
 from hookonce.receiver.ledger.replay import bulk
 from hookonce.receiver.ledger.replay.bulk import BulkReplay
 from hookonce.receiver.ledger.results import AttemptLog
@@ -283,14 +283,13 @@ ROWS = {
     Run: lambda ledger: [
         run for event in (DEAD, DONE) for run in event_details.detail(ledger, event, OFF).runs
     ],
-    Failure: lambda ledger: [event_details.latest_failure(ledger, ID, OFF)],
+    Failure: lambda ledger: [failures.latest_of_issue(ledger, ID, OFF)],
     OtherBody: lambda ledger: event_details.detail(ledger, DEAD, OFF).conflicts,
     AttemptLog: lambda ledger: event_details.detail(ledger, DEAD, OFF).logs,
     Step: lambda ledger: steps.of_event(ledger, DEAD, OFF),
     Rejection: lambda ledger: rejected.rejected_deliveries(ledger, OFF, 9),
     IssueRow: issues.listing,
     Outcome: lambda ledger: run_outcomes.outcomes(ledger, [DEAD]),
-    Death: lambda ledger: dead_letters.deaths_of(ledger, [DEAD]),
     BatchFigures: counters.batch_figures,
     BulkReplay: bulk.listing,
     Change: lambda ledger: audit_log.latest(ledger, 200, action="bulk replay"),

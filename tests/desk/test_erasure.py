@@ -16,7 +16,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.desk import maintenance
 from hookonce.receiver.desk.maintenance import ErasureRequest
 from hookonce.receiver.ledger.decryption import pack
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import put_into_state
@@ -195,7 +195,7 @@ def refuse(connection, keyring):
     """A rejected delivery, and one in quarantine, of the person; and one of somebody else."""
     for body in (SECRET, b"{}"):
         at = datetime.now(UTC)
-        rejection = Rejection(at, "stripe", "stale", "", "{}", body)
+        rejection = Sample(at, "stripe", "stale", "", "{}", body)
         add_rejections(connection, [rejection], {("stripe", "stale"): 1}, keyring)
         packed = pack(Delivery("POST", "/hooks/stripe", {}, body, ""))
         text, key = keyring.encrypt(packed, encryption.quarantine_context("stripe", "stale", at))
@@ -305,7 +305,7 @@ def come(connection, prefix):
     text = b'{"name": "bounded"}'
     (row,) = store(connection, [new_event(f"{prefix}_{datetime.now(UTC)}", text)]).values()
     put_into_state(connection, row.id, "done", [("shop.a", "done", 1)])
-    rejection = Rejection(datetime.now(UTC), "stripe", "stale", "", "{}", text)
+    rejection = Sample(datetime.now(UTC), "stripe", "stale", "", "{}", text)
     add_rejections(connection, [rejection], {("stripe", "stale"): 1}, load_settings().keyring)
     return row.id
 

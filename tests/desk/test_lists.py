@@ -112,7 +112,7 @@ def test_open_issue_keeps_its_dead_events(here):
 
 
 def test_dead_letters_name_the_newest_and_say_where_they_stop(here, monkeypatch):
-    monkeypatch.setattr(dead_letters, "MAX_DEATHS", 7)
+    monkeypatch.setattr(dead_letters, "MAX_GROUPED", 7)
     numbers = die_of(here.connection, *"abcdef")
     grouped = here.ask("list_dead_letters").json
     die_of(here.connection, "g")

@@ -211,7 +211,7 @@ def test_alert_can_be_tried_where_somebody_is_told(here):
 
 def test_rejected_and_conflicts_are_listed_page_by_page(here):
     rejections = [
-        ledger_rejected.Rejection(datetime.now(UTC), "stripe", reason, "why", '{"a": "b"}', b"\xffbody")
+        ledger_rejected.Sample(datetime.now(UTC), "stripe", reason, "why", '{"a": "b"}', b"\xffbody")
         for reason in ("stale", "bad_signature", "stale")
     ]
     ledger_rejected.add_rejections(here.connection, rejections, {("stripe", "stale"): 2})

@@ -11,7 +11,7 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.decryption import pack
 from hookonce.receiver.ledger.quarantine import Arrival
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from hookonce.receiver.source import Quarantine
 
 BODY = b'{"id": "evt_1", "type": "invoice.paid", "amount": 7}'
@@ -22,7 +22,7 @@ NOW = datetime.now(UTC)
 def reject(here, delivery, reason="bad_signature", source="stripe", at=NOW):
     """Note that a delivery was rejected; give its number."""
     kept = (json.dumps(dict(delivery.headers)), delivery.body[:1024])
-    rejection = Rejection(at, source, reason, "no v1 signature matches", *kept)
+    rejection = Sample(at, source, reason, "no v1 signature matches", *kept)
     add_rejections(here.connection, [rejection], {(source, reason): 1})
     return here.rows("SELECT max(id) FROM hookonce.rejected")[0][0]
 

@@ -9,7 +9,7 @@ from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import retention
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from hookonce.receiver.ledger.store import Verdict, store
 from hookonce.receiver.source import FOREVER
 from tests.support.new_event import new_event
@@ -80,7 +80,7 @@ def test_id_that_is_kept_for_ever_is_a_duplicate_for_ever(ledger):
 
 def test_pass_that_fails_at_arrivals_has_done_all_else(database_url):
     with connections.connect(database_url) as connection, connections.connect(database_url) as other:
-        add_rejections(connection, [Rejection(LONG_AGO, "stripe", "stale", "", "{}", b"")], {}, OFF)
+        add_rejections(connection, [Sample(LONG_AGO, "stripe", "stale", "", "{}", b"")], {}, OFF)
         connection.execute("SET lock_timeout = '50ms'")
 
         with other.transaction():

@@ -16,7 +16,7 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.ledger.maintenance import key_rotation, partitions
 from hookonce.receiver.ledger.queries import event_details
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
-from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from hookonce.receiver.privacy.at_rest import sealed
@@ -45,7 +45,7 @@ def fill(connection, keyring=OLD_RING):
         "VALUES (1, 'credit', 1, 2, '', %s, %s), (1, 'credit', 1, 3, '', NULL, NULL)",
         [trace, key],
     )
-    add_rejections(connection, [Rejection(NOW, "stripe", "stale", "", "{}", b"refused")], {}, keyring)
+    add_rejections(connection, [Sample(NOW, "stripe", "stale", "", "{}", b"refused")], {}, keyring)
     text, key = OLD_RING.encrypt(b"kept", quarantine_context("stripe", "stale", NOW))
     connection.execute(
         "INSERT INTO hookonce.quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)",

@@ -15,7 +15,6 @@ from hookonce.receiver.ledger.maintenance import lost_events, partitions, retent
 from hookonce.receiver.ledger.queries import (
     body_search,
     choices,
-    dead_letters,
     event_details,
     events,
     handler_stats,
@@ -168,9 +167,9 @@ def scrape(connection):
 
 def look(connection):
     backlog.due(connection)
-    dead = [row.id for row in events.events(connection, Filter(status="dead"), dead_letters.MAX_DEATHS)]
-    deaths = dead_letters.deaths_of(connection, dead)
-    event_details.detail(connection, deaths[0].event, OFF)
+    dead = [row.id for row in events.events(connection, Filter(status="dead"), 1000)]
+    died = run_outcomes.outcomes(connection, dead)
+    event_details.detail(connection, died[0].event, OFF)
     source_activity.last_seen(connection)
 
 
@@ -188,7 +187,6 @@ def browse(connection):
         body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)
         choices.choices(connection)
         handler_stats.handlers(connection)
-        backlog.oldest_due_by_source(connection)
 
 
 def list_by_status(connection):

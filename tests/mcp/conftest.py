@@ -234,7 +234,7 @@ def seed_trouble(connection, words):
     rejected.add_rejections(
         connection,
         [
-            rejected.Rejection(
+            rejected.Sample(
                 datetime.now(UTC), source, reason, words("v1 does not match"), "{}", words("{").encode()
             )
             for source, reason in refused

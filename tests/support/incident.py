@@ -82,7 +82,7 @@ def _die_of_time(connection, event):
 def _refuse(connection):
     now = datetime.now(UTC)
     headers = json.dumps({"stripe-signature": f"t={now.timestamp():.0f},v1={'0' * 64}"})
-    sample = rejected.Rejection(now, "stripe", "bad_signature", "v1 does not match", headers, b"{}")
+    sample = rejected.Sample(now, "stripe", "bad_signature", "v1 does not match", headers, b"{}")
     rejected.add_secret_uses(connection, {("github", 1): 144})
     rejected.add_rejections(connection, [sample], {("stripe", "bad_signature"): 4})
     return connection.execute("SELECT max(id) FROM hookonce.rejected").fetchone()[0]

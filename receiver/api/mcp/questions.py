@@ -15,8 +15,8 @@ from hookonce.receiver.desk.forms import read, read_model
 from hookonce.receiver.desk.issues import IssuePath, IssuesQuery, get_issue, list_issues
 from hookonce.receiver.desk.listed_events import EventsQuery, list_events
 from hookonce.receiver.desk.maintenance import get_token
-from hookonce.receiver.desk.models import IdInPath, Limit, Reference, RequestModel, Text
-from hookonce.receiver.desk.pauses import Handlers, list_handlers, list_pauses
+from hookonce.receiver.desk.models import IdInPath, Limit, Listed, Reference, RequestModel, Text
+from hookonce.receiver.desk.pauses import Handler, list_handlers, list_pauses
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.registry import Action, Answer, Asks
 from hookonce.receiver.desk.rejected import (
@@ -143,7 +143,7 @@ def _kind(here: Asks, name: str) -> Kind:
     return "handler" if name in {each.name for each in here.ask(list_handlers).data} else "event"
 
 
-def _handler(here: Asks, name: str) -> Handlers:
+def _handler(here: Asks, name: str) -> Listed[Handler]:
     found = here.ask(list_handlers)
     found.data = [each for each in found.data if each.name == name]
     if not found.data:

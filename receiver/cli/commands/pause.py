@@ -13,13 +13,13 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.plans import DRY_RUN, carried_out
 from hookonce.receiver.config.suggestions import did_you_mean, no_source
+from hookonce.receiver.desk.models import Listed
 from hookonce.receiver.desk.pauses import (
     HANDLER,
     OF_ROWS,
     PAUSES,
     Pause,
     PausePath,
-    Pauses,
     list_handlers,
     list_pauses,
 )
@@ -59,8 +59,8 @@ def resume(name: str, kind: str | None, *, dry_run: bool) -> None:
 
 
 def _showing(which: PausePath, said: str) -> Callable[[Any], None]:
-    def show(found: Pauses | Pause | None) -> None:
-        if isinstance(found, Pauses):
+    def show(found: Listed[Pause] | Pause | None) -> None:
+        if isinstance(found, Listed):
             names = ", ".join(f"{each.kind} {clean(each.name)}" for each in found.data)
             tell(f"paused already: {names or 'nothing'}")
         else:

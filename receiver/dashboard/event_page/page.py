@@ -159,22 +159,13 @@ def _asked(here: Desk, number: int, *, is_part: bool) -> ShownEvent | None:
 
 def _delivered(found: ShownEvent) -> dict[str, Any]:
     body = found.body
+    delivered = {"body": body, "conflicts": _conflicts(found)}
     if body is None or body.unreadable:
-        return {
-            "body": body,
-            "shown": None,
-            "curl": None,
-            "conflicts": _conflicts(found),
-            "proof": None,
-            "test": None,
-            "edited_from": None,
-        }
+        return delivered | dict.fromkeys(("shown", "curl", "edited_from", "test", "proof"))
     url = body.url if "://" in body.url else request.host_url.rstrip("/") + body.url
-    return {
-        "body": body,
+    return delivered | {
         "shown": body_view.body_view(body.body),
         "curl": body_view.curl(url, body.headers, body.body),
-        "conflicts": _conflicts(found),
         "edited_from": _edited_from(body.headers),
         "test": as_test(found.event, body.body),
         "proof": found.prove(),

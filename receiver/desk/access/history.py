@@ -28,19 +28,11 @@ class AuditQuery(Paged):
     until: Time | None = Field(None, description="only done before that")
 
 
-class ChangePage(Page[Change]):
-    """Changes, newest first."""
-
-
 class AlertsQuery(Paged):
     """Which alerts."""
 
     state: Literal["open", "all"] = Field("all", description="`open`: what is wrong now")
     without_issues: Flag = Field(default=False, description="without those of issues, which `/issues` has")
-
-
-class AlertPage(Page[Alert]):
-    """Alerts, newest first."""
 
 
 class AlertSent(ResponseModel):
@@ -50,15 +42,15 @@ class AlertSent(ResponseModel):
 
 
 @action(scope=Scope.READ)
-def list_audit(desk: Desk, asked: AuditQuery) -> ChangePage:
+def list_audit(desk: Desk, asked: AuditQuery) -> Page[Change]:
     """List what people and programs did, newest first."""
     wanted = asked.model_dump(exclude=set(Paged.model_fields))
     rows = audit_log.latest(desk.connection, asked.limit, asked.cursor, **wanted)
-    return ChangePage.of(handed_out(desk, "audit", rows), asked)
+    return Page[Change].of(handed_out(desk, "audit", rows), asked)
 
 
 @action(scope=Scope.READ)
-def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
+def list_alerts(desk: Desk, asked: AlertsQuery) -> Page[Alert]:
     """List alerts, newest first."""
     rows = alerts.all_alerts(
         desk.connection,
@@ -67,7 +59,7 @@ def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
         only_open=asked.state == "open",
         left_out=alerts.OF_ISSUES if asked.without_issues else (),
     )
-    return AlertPage.of(rows, asked)
+    return Page[Alert].of(rows, asked)
 
 
 @action(scope=Scope.ADMIN)

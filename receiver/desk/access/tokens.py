@@ -1,15 +1,14 @@
 """Tokens of the admin API: listed and revoked from anywhere, and made on the machine of the ledger alone."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.desk.models import RequestModel, Text
+from hookonce.receiver.desk.models import Listed, RequestModel, Text
 from hookonce.receiver.desk.refusals import NotFound
-from hookonce.receiver.desk.registry import Asks, Desk, Plan, action
+from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
-from hookonce.receiver.ledger.rows import ResponseModel
 
 
 class TokenPath(RequestModel):
@@ -18,29 +17,28 @@ class TokenPath(RequestModel):
     name: Text
 
 
-class Tokens(ResponseModel):
-    """Tokens by name."""
-
-    data: list[Token]
-
-
 @action(scope=Scope.READ)
-def list_tokens(desk: Desk) -> Tokens:
+def list_tokens(desk: Desk) -> Listed[Token]:
     """List the tokens of the admin API by name, expired ones too; none is shown."""
-    return Tokens(data=api_tokens.listing(desk.connection))
+    return Listed[Token](data=api_tokens.listing(desk.connection))
 
 
-def _which_there_are(here: Asks, which: TokenPath) -> Plan:
-    found = here.ask(list_tokens)
-    _require([each.name for each in found.data], which)
-    return Plan(found, {"which": which})
+def _require(known: Sequence[Token], which: TokenPath) -> None:
+    names = [each.name for each in known]
+    if which.name not in names:
+        raise NotFound(f"no token is called {which.name!r}{did_you_mean(which.name, names)}")
 
 
-@action(scope=Scope.ADMIN, asks="which tokens there are", looks=_which_there_are, audits="revoke token")
+@action(
+    scope=Scope.ADMIN,
+    asks="which tokens there are",
+    looks=looks_at(list_tokens, _require),
+    audits="revoke token",
+)
 def revoke_token(desk: Desk, which: TokenPath) -> None:
     """Make a token worthless, at once."""
     if not api_tokens.revoke(desk.connection, which.name, desk.who):
-        _require([each.name for each in api_tokens.listing(desk.connection)], which)
+        _require(api_tokens.listing(desk.connection), which)
 
 
 def make_token(desk: Desk, name: str, scopes: Collection[Scope], lasts: timedelta | None) -> str:
@@ -49,8 +47,3 @@ def make_token(desk: Desk, name: str, scopes: Collection[Scope], lasts: timedelt
     Raises: ValueError for a name that is taken, or can't be one.
     """
     return api_tokens.create(desk.connection, name, scopes, lasts, desk.who)
-
-
-def _require(names: Collection[str], which: TokenPath) -> None:
-    if which.name not in names:
-        raise NotFound(f"no token is called {which.name!r}{did_you_mean(which.name, list(names))}")

@@ -17,7 +17,8 @@ from hookonce.receiver.intake.background_writer import MAX_BODY_PREFIX
 from hookonce.receiver.intake.explain.causes import Explanation, explain
 from hookonce.receiver.intake.explain.checks import case_of
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.decryption import Rejection, unpack
+from hookonce.receiver.ledger.decryption import unpack
+from hookonce.receiver.ledger.rejected import Rejection
 from hookonce.receiver.privacy.masking import MASK
 from hookonce.receiver.source import Source
 

@@ -8,7 +8,7 @@ from hookonce.receiver.ledger.queries import event_filter
 
 EVENTS_LOOKED_AT = 5000
 MAX_CHOICES = 100
-"""Names of each kind, the most frequent ones."""
+"""Types and accounts, the most frequent ones."""
 RECENT_RUNS = 10_000
 """Runs, open and ended, looked at for names of handlers; there is no index by handler, and an operator asks of living
 ones."""
@@ -20,19 +20,10 @@ WITH newest AS MATERIALIZED (
     SELECT 'type' AS kind, type AS name, count(*) AS n FROM newest GROUP BY type
     UNION ALL
     SELECT 'account', account, count(*) FROM newest WHERE account IS NOT NULL GROUP BY account
-    UNION ALL
-    SELECT 'handler', handler, count(*)
-    FROM ((SELECT handler FROM hookonce.runs ORDER BY event DESC, handler DESC, cycle DESC LIMIT %(events)s)
-          UNION ALL
-          (SELECT handler FROM hookonce.queue ORDER BY event DESC, n DESC LIMIT %(events)s)) AS runs
-    WHERE handler <> '' GROUP BY handler
-    UNION ALL
-    SELECT 'handler', handler, 0 FROM hookonce.handlers
-), ranked AS (
-    SELECT kind, name, row_number() OVER (PARTITION BY kind ORDER BY sum(n) DESC, name) AS place
-    FROM known GROUP BY kind, name
 )
-SELECT kind, name FROM ranked WHERE place <= %(most)s ORDER BY kind, name
+SELECT kind, name FROM (
+    SELECT kind, name, row_number() OVER (PARTITION BY kind ORDER BY n DESC, name) AS place FROM known) AS ranked
+WHERE place <= %(most)s ORDER BY kind, name
 """
 # Workers name handlers that have not run yet; a run without one is of an event that nobody takes.
 _HANDLERS = """
@@ -55,10 +46,10 @@ class Choices:
 
 def choices(connection: psycopg.Connection) -> Choices:
     """Return what events can be chosen by."""
-    found: dict[str, list[str]] = {"type": [], "account": [], "handler": []}
+    found: dict[str, list[str]] = {"type": [], "account": []}
     for kind, name in connection.execute(_CHOICES, {"events": EVENTS_LOOKED_AT, "most": MAX_CHOICES}):
         found[kind].append(name)
-    return Choices(event_filter.sources(connection), found["type"], found["account"], found["handler"])
+    return Choices(event_filter.sources(connection), found["type"], found["account"], handlers(connection))
 
 
 def handlers(connection: psycopg.Connection) -> list[str]:

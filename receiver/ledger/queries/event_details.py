@@ -1,5 +1,7 @@
 """One event in full: its body, its runs and attempts, its steps, opened where the keys are here. Reads only."""
 
+import builtins
+from base64 import b64decode
 from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any
@@ -8,25 +10,19 @@ import psycopg
 from psycopg.rows import dict_row
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation, computed_field
 
-from hookonce.receiver.encryption import Keyring, result_context
-from hookonce.receiver.ledger import reasons, steps
-from hookonce.receiver.ledger.decryption import (
-    Body,
-    Failure,
-    OtherBody,
-    StoredBody,
-    decrypt_body,
-    decrypt_conflict,
-    decrypt_failure,
-)
+from hookonce.providers.kit.reading.content_coding import text_and_headers
+from hookonce.receiver.encryption import Keyring, body_context, result_context
+from hookonce.receiver.ledger import reasons, results, steps
+from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body, opened
 from hookonce.receiver.ledger.queries.events import COLUMNS, Event
+from hookonce.receiver.ledger.queries.failures import Failure, failure
 from hookonce.receiver.ledger.reasons import PARKED_RUN, WAITS_FOR, WaitsFor
-from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened, opened_lines, shallow
-from hookonce.receiver.ledger.rows import Ours, all_as
+from hookonce.receiver.ledger.results import AttemptLog, is_skip, opened_lines, shallow
+from hookonce.receiver.ledger.rows import Identifier, Ours, all_as, as_text
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import Step
 from hookonce.receiver.ledger.waits import OF_RUN, Wait
-from hookonce.receiver.ledger.withheld import NULL, Content, ContentRow, ErrorText
+from hookonce.receiver.ledger.withheld import EMPTY, NULL, Content, ContentRow, ErrorText
 
 
 class Run(ContentRow):
@@ -68,6 +64,27 @@ class Run(ContentRow):
     def is_skipped(self) -> bool:
         """Whether its handler was not called, since it had done a newer version of the entity."""
         return is_skip(self.result) and "newest" in self.result
+
+
+class OtherBody(ContentRow):
+    """Another body that came under the event's id; it was kept and not run."""
+
+    id: Identifier
+    first_at: datetime
+    last_at: datetime
+    deliveries: int
+    headers: Annotated[dict[str, str], EMPTY]
+    bytes: Annotated[int, EMPTY]
+    unreadable: Ours | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
+    body: Annotated[str | None, NULL] = Field(default=None, description="with `bodies`, where it is text")
+    body_b64: Annotated[str | None, NULL] = Field(
+        default=None, description="with `bodies`, where it is not text"
+    )
+
+    @property
+    def octets(self) -> builtins.bytes:
+        """The body as it is kept."""
+        return self.body.encode() if self.body is not None else b64decode(self.body_b64 or "")
 
 
 class Detail(ContentRow):
@@ -122,11 +139,6 @@ SELECT handler, cycle, attempt, started_at, failed_at, error, issue, key_id,
 FROM (SELECT *, {_AGE} FROM hookonce.failures WHERE event = %(event)s) AS f ORDER BY id
 """  # noqa: S608  constants
 
-_LATEST_OF_ISSUE = """
-SELECT event, handler, cycle, attempt, started_at, failed_at, error, issue, traceback, key_id
-FROM hookonce.failures WHERE issue = %s ORDER BY id DESC LIMIT 1
-"""
-
 MAX_LOGS = 200
 """Attempts of an event whose lines are read, the newest."""
 
@@ -176,7 +188,7 @@ def detail(
         if row is None:
             return None
         runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
-        failures = [decrypt_failure(keyring, event, each) for each in cursor.execute(_FAILURES, asked)]
+        failures = [failure(keyring, event, each) for each in cursor.execute(_FAILURES, asked)]
         written = cursor.execute(_LOGS, asked).fetchall()
         logs = _logs(cursor, keyring, event, written)
         done = steps.of_event(connection, event, keyring)
@@ -199,17 +211,10 @@ def detail(
     return Detail(
         **known,
         body=decrypt_body(keyring, body),
-        conflicts=[decrypt_conflict(keyring, row.source, row.event_id, other) for other in others],
+        conflicts=[_other_body(keyring, row, other) for other in others],
         repeats=repeats,
         why_no_body=why_no_body,
     )
-
-
-def latest_failure(connection: psycopg.Connection, issue: str, keyring: Keyring) -> Failure | None:
-    """Return the newest failed attempt of an issue; None if none is kept."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(_LATEST_OF_ISSUE, [issue]).fetchone()
-    return None if row is None else decrypt_failure(keyring, row.pop("event"), row)
 
 
 def _logs(
@@ -236,7 +241,16 @@ def _logs(
 
 def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> Run:
     sealed, key = row.pop("sealed_result"), row.pop("key_id")
-    result, unreadable = opened(
+    result, unreadable = results.opened(
         keyring, result_context(event, row["handler"]), row.pop("result"), sealed, key
     )
     return Run(**row, result=result, unreadable=unreadable)
+
+
+def _other_body(keyring: Keyring, event: Event, row: dict[str, Any]) -> OtherBody:
+    """Open a row of `conflicts`; where that can't be done it has no body, and `unreadable` says why."""
+    bond = body_context(event.source, event.event_id, row.pop("fingerprint"))
+    body, unreadable = opened(keyring, row.pop("body"), row.pop("key_id"), bond)
+    text, row["headers"] = text_and_headers(body, row["headers"])
+    shown = as_text(None if unreadable else text)
+    return OtherBody(**row, bytes=len(text), unreadable=unreadable, **shown)

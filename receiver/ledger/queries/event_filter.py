@@ -13,8 +13,7 @@ from typing import Annotated, Final, Literal, NamedTuple, get_args, get_type_hin
 
 import psycopg
 
-from hookonce.receiver.ledger.queries.dead_letters import DIED
-from hookonce.receiver.ledger.states import EventStatus, Waits
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 
 SOURCES = """
 WITH RECURSIVE named AS (
@@ -67,6 +66,14 @@ FIELDS: Final[Mapping[str, str]] = {
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""
 
+_DIED = f"""(SELECT EXISTS (
+    SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.status = '{RunStatus.DEAD}' AND r.is_last
+           AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
+           AND (%(error_like)s::text IS NULL OR (
+               SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
+               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))"""  # noqa: S608  constants
+"""Keeps events with a dead run of this handler, whose latest error is like that."""
+
 # Subqueries are asked for the event that is looked at, and never joined: a SELECT in brackets is not taken apart, and
 # one that gives a truth value is thought to be true of every other event, so that a list is walked down in its order.
 _CONDITIONS: Final[Mapping[str, str]] = {
@@ -81,8 +88,8 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "status": "(SELECT s.status = %(status)s FROM hookonce.event_states s WHERE s.id = events.id)",
     "run_by": """(SELECT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id AND q.handler = %(run_by)s)
 OR EXISTS (SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.handler = %(run_by)s))""",
-    "handler": DIED,
-    "error_like": DIED,
+    "handler": _DIED,
+    "error_like": _DIED,
     "issue": """(SELECT EXISTS (SELECT FROM hookonce.runs r
 WHERE r.event = events.id AND r.is_last AND r.issue = %(issue)s))""",
 }

@@ -7,7 +7,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger.decryption import Rejection, decrypt_rejected
+from hookonce.receiver.ledger.rejected import Rejection, opened_rejection
 from hookonce.receiver.ledger.rows import MAX_ID
 
 _REJECTED = """
@@ -46,7 +46,7 @@ def rejected_deliveries(
     connection: psycopg.Connection, keyring: Keyring, limit: int, **wanted: Unpack[Wanted]
 ) -> list[Rejection]:
     """Return rejected deliveries that were kept, newest first; the desk knows what to do about them."""
-    return [decrypt_rejected(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
+    return [opened_rejection(keyring, row) for row in _rows(connection, _REJECTED, limit, wanted)]
 
 
 def rejected_delivery(connection: psycopg.Connection, keyring: Keyring, number: int) -> Rejection | None:

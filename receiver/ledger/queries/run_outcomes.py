@@ -1,4 +1,4 @@
-"""Outcomes of the runs of listed events, one line each: the run that needs a person most, and its error."""
+"""Outcomes of the runs of listed events, with the latest error of each; the run that needs a person most is first."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,33 +9,43 @@ from hookonce.receiver.ledger.rows import all_as
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
-_SHOWN = 300
-"""Characters of an error."""
+_SHOWN = 500
+"""Characters of an error that tell it from others."""
 
+# Event by event: OFFSET keeps the planner from reading all runs instead.
 _OUTCOMES = f"""
-SELECT DISTINCT ON (r.event) r.event, r.handler, r.status, r.attempts, r.due_at,
-       count(*) OVER (PARTITION BY r.event) - 1 AS others,
-       CASE WHEN r.status <> '{RunStatus.DONE}' THEN (
+SELECT e.id AS event, r.handler, r.status, r.attempts, r.due_at, r.finished_at,
+       count(*) OVER (PARTITION BY e.id) - 1 AS others,
+       (SELECT d.issue FROM hookonce.runs d WHERE d.event = e.id AND d.handler = r.handler AND d.is_last) AS issue,
+       CASE WHEN r.status IS DISTINCT FROM '{RunStatus.DONE}' THEN (
            SELECT left(f.error, {_SHOWN}) FROM hookonce.failures f
-           WHERE f.event = r.event AND f.handler = r.handler ORDER BY f.id DESC LIMIT 1) END AS error
-FROM hookonce.run_states r WHERE r.event = ANY(%s)
-ORDER BY r.event, array_position(%s::text[], r.status), r.handler
+           WHERE f.event = e.id AND f.handler = coalesce(r.handler, '') ORDER BY f.id DESC LIMIT 1) END AS error
+FROM unnest(%s::bigint[]) AS e (id)
+     LEFT JOIN LATERAL (SELECT * FROM hookonce.run_states s WHERE s.event = e.id OFFSET 0) AS r ON true
+ORDER BY e.id DESC, array_position(%s::text[], r.status), r.handler
 """  # noqa: S608  constants
 _WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE, RunStatus.DISCARDED]
 
 
 class Outcome(ContentRow):
-    """An event's run that died, else one that waits, runs or is done; how many `others` it has; the latest error."""
+    """A run of an event, which has so many `others`; or, without a handler, why an event has none."""
 
     event: int
-    handler: str
-    status: str
-    attempts: int
+    handler: str | None
+    status: str | None
+    attempts: int | None
     due_at: datetime | None
+    finished_at: datetime | None
     others: int
+    issue: str | None
     error: ErrorText
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the run is dead, or the event could not be read."""
+        return self.status in {RunStatus.DEAD, None}
 
 
 def outcomes(connection: psycopg.Connection, events: Sequence[int]) -> list[Outcome]:
-    """Return an outcome for each of these events that has runs."""
+    """Return the runs of events, newest events first; of an event without runs, a row without a handler."""
     return all_as(Outcome, connection, _OUTCOMES, [list(events), list(_WORST_FIRST)])

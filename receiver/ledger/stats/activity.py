@@ -163,12 +163,13 @@ DELETE FROM hookonce.activity WHERE minutes = 1 AND at < %(end)s - %(kept_minute
                         OR minutes = 60 AND at < %(end)s - %(kept_hours)s::interval
 """
 
-# Adds to the current minute and to the sum since ever; for what leaves no row.
+# Adds to the current minute and to the sum since ever; for what leaves no row. Types are in no minute.
 _ADD = """
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT minutes, CASE minutes WHEN 0 THEN 'epoch' ELSE date_trunc('minute', now()) END, source, what, count
 FROM unnest(%(sources)s::text[], %(whats)s::text[], %(counts)s::bigint[]) AS t (source, what, count),
      (VALUES (0), (1)) AS g (minutes)
+WHERE minutes = 0 OR NOT starts_with(what, 'type.')
 UNION ALL
 SELECT 0, 'epoch'::timestamptz, source, 'last', extract(epoch FROM date_trunc('minute', now()))
 FROM unnest(%(sources)s::text[], %(whats)s::text[]) AS t (source, what) WHERE what = 'duplicate'
@@ -250,8 +251,8 @@ def _fill(connection: psycopg.Connection, step: timedelta) -> int:
     return (end - begin) // MINUTE
 
 
-def add(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
-    """Add to this minute's counts by (source, what)."""
+def add(connection: psycopg.Connection | psycopg.Cursor[Any], counts: Mapping[tuple[str, str], int]) -> None:
+    """Add to this minute's counts by (source, what), and to those since ever; one statement."""
     labels = list(counts)
     columns = {"sources": [k[0] for k in labels], "whats": [k[1] for k in labels]}
     connection.execute(_ADD, {**columns, "counts": [counts[k] for k in labels]})

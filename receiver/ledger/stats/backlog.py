@@ -26,20 +26,6 @@ SELECT source, due_at FROM (SELECT source, type, due_at, token FROM hookonce.que
 WHERE token IS NULL AND {IS_NOT_PAUSED}
 """  # noqa: S608  constants
 
-OLDEST_DUE = f"""
-SELECT coalesce(extract(epoch FROM now() - least(
-    (SELECT due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT 1),
-    (SELECT min(due_at) FROM ({_BATCHED}) AS batched), (SELECT min(due_at) FROM ({_LEFT}) AS dropped))), 0)::float
-"""  # noqa: S608  constants
-"""Seconds; what a person has paused waits as it should."""
-
-
-def oldest_due(connection: psycopg.Connection) -> float:
-    """Return for how many seconds the oldest due event of a source that is not paused has been due; 0 for none."""
-    row = connection.execute(OLDEST_DUE).fetchone()
-    return float(row[0]) if row else 0.0
-
-
 _OLDEST_BY_SOURCE = f"""
 SELECT source, extract(epoch FROM now() - min(due_at))::float FROM (
     (SELECT source, due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT %s)
@@ -51,8 +37,16 @@ _MAX_OLDEST = 1000
 
 
 def oldest_due_by_source(connection: psycopg.Connection) -> dict[str, float]:
-    """Return the seconds that the oldest due event of each source has been due, among the oldest of all."""
+    """Return the seconds that the oldest due event of each source has been due, among the oldest of all.
+
+    What a person has paused waits as it should.
+    """
     return dict(connection.execute(_OLDEST_BY_SOURCE, [_MAX_OLDEST]).fetchall())
+
+
+def oldest_due(connection: psycopg.Connection) -> float:
+    """Return for how many seconds the oldest due event of a source that is not paused has been due; 0 for none."""
+    return max(oldest_due_by_source(connection).values(), default=0.0)
 
 
 _DEAD = f"""

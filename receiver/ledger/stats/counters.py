@@ -35,6 +35,7 @@ from pydantic import Field
 
 from hookonce.receiver.ledger.rows import Ours, all_as
 from hookonce.receiver.ledger.states import Waits
+from hookonce.receiver.ledger.stats import activity
 from hookonce.receiver.ledger.withheld import ContentRow, ErrorText
 
 
@@ -90,14 +91,6 @@ MAX_TYPES = 30
 """Event types of a source that are told apart; those that came again first."""
 MAX_TYPE_LENGTH = 100
 
-_ADD = """
-INSERT INTO hookonce.activity (minutes, at, source, what, count)
-SELECT minutes, CASE minutes WHEN 0 THEN 'epoch' ELSE date_trunc('minute', now()) END, source, what, count
-FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS t (source, what, count), (VALUES (0), (1)) AS g (minutes)
-WHERE minutes = 0 OR NOT starts_with(what, 'type.')
-ORDER BY 1, 2, 3, 4
-ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
-"""
 _TYPES = "SELECT source, what FROM hookonce.activity WHERE minutes = 0 AND source = ANY(%s) AND what LIKE 'type.%%'"
 _TOTALS = """
 SELECT split_part(what, '.', 1), source, what, count FROM hookonce.activity
@@ -127,10 +120,7 @@ ORDER BY handler
 
 def add(connection: psycopg.Connection | psycopg.Cursor[Any], counts: Mapping[Tally, int]) -> None:
     """Add to the counts of this minute, and to those since ever; one statement."""
-    labels = list(counts)
-    connection.execute(
-        _ADD, [[t.subject for t in labels], [t.what for t in labels], [counts[t] for t in labels]]
-    )
+    activity.add(connection, {(tally.subject, tally.what): number for tally, number in counts.items()})
 
 
 def add_types(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
