@@ -37,9 +37,14 @@ def changes(root: Path, others: set[Path], ended: threading.Event, since: float)
     import watchfiles
 
     others = {path.absolute() for path in others} | {(root / ".env").absolute()}
+    known: set[Path] = set()
 
-    def is_watched(_change: watchfiles.Change, path: str) -> bool:
-        return Path(path).suffix in SUFFIXES or Path(path) in others or os.path.isdir(path)  # noqa: PTH112  quicker
+    def is_watched(change: watchfiles.Change, name: str) -> bool:
+        path = Path(name)
+        if path.suffix in SUFFIXES or path in others:
+            return True
+        is_folder = path in known or (path.is_dir() and _may_hold_code(path.name))
+        return is_folder and change is not watchfiles.Change.modified
 
     while not ended.is_set():
         known = folders(root)
@@ -56,16 +61,19 @@ def changes(root: Path, others: set[Path], ended: threading.Event, since: float)
             recursive=False,
             raise_interrupt=False,
         ):
-            paths = {Path(path) for _, path in found}
-            if is_first:  # what was saved before anything was watched
-                is_first, paths = False, paths | _saved(watched, since)
-            files = {path for path in paths if path.suffix in SUFFIXES or path in others}
+            begins, is_first = is_first, False
+            told = {Path(path) for _, path in found}
+            saved = _saved(watched, since) if begins else set()  # before anything was watched
+            files = {path for path in told | saved if path.suffix in SUFFIXES or path in others}
             since = time.time()
             if files:
                 _forget_bytecode(files)
                 yield files
-            if new := folders(root) ^ known:  # another folder: begin again, with it
-                if files := {file for folder in new for file in folder.glob("*.py")}:
+            if told <= files and not begins:
+                continue
+            now = folders(root)
+            if other := (now ^ known) | (now & told):  # another folder: begin again, with it
+                if files := {file for folder in now & other for file in folder.glob("*.py")}:
                     yield files
                 break
 
@@ -94,8 +102,12 @@ def folders(root: Path) -> set[Path]:
             names.clear()
             found.discard(Path(place))
             continue
-        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
+        names[:] = sorted(filter(_may_hold_code, names))
         found.add(Path(place))
         if len(found) >= MAX_FOLDERS:
             break
     return found
+
+
+def _may_hold_code(folder: str) -> bool:
+    return folder not in _SKIPPED and not folder.startswith(".")
