@@ -85,7 +85,7 @@ def uses(tree):
         elif isinstance(node, ast.Assign) and "__all__" in map(last_name, node.targets):
             yield from ast.literal_eval(node.value)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from re.findall(r"^hookonce\.[\w.:]*\b(\w+)$", node.value)
+            yield from re.findall(r"^(?:hookonce)?\.[\w.:]*\b(\w+)$", node.value)
 
 
 def of_libraries(everything):

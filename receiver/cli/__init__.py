@@ -4,9 +4,8 @@
 some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
 servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `local_sources` knows what can be
-sent to here and `listener` which process answers, `pulled` says how far a pull of events is, `signing_sources`
-whose secrets sign and verify, and `other_words` which command is meant by a word that is none. Ctrl-C is quiet as long
-as there is `loading`.
+sent to here and `listener` which process answers, `pulled` says how far a pull of events is, and
+`signing_sources` whose secrets sign and verify. Ctrl-C is quiet as long as there is `loading`.
 """
 
 from hookonce.receiver.cli import loading

@@ -1,28 +1,30 @@
 """A command that is made of an action: its fields are the arguments and options, its answer is what is printed.
 
 What a command says otherwise than its action is given: which columns a listing has, what is said where there is
-nothing, a field that is `preset`, or another option `instead` of a field, as `--all` is for the state of alerts.
+nothing, a field that is `preset`, or another option `instead` of a field, as `--all` is for the state of alerts. What
+changes much is `planned`: it is shown before it is done.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import click
 
 from hookonce.receiver.cli.desk import asked_of, desk, pages
-from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.cli.options.event_options import Choice
+from hookonce.receiver.cli.options.event_options import COMPLETED, Choice, typed
 from hookonce.receiver.cli.options.time_option import SINCE
+from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import paged, tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
+from hookonce.receiver.cli.plans import carried_out
 from hookonce.receiver.desk.forms import Field, facts, fields, tables
 from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Asks
 
 Column = str | Callable[[Any], object]
 """The field of a row that stands in a column, or what is made of the row."""
-_COMPLETED = {"source": completion_types.SOURCES, "event": completion_types.EVENTS}
 
 
 class Noun(click.Command):
@@ -86,24 +88,47 @@ def done(
     return made(action, run, has_json=False, **said)
 
 
-def shown(
+def planned(
     action: Action[Any],
     show_answer: Callable[[Any], None],
     *,
-    preset: Mapping[str, Any] | None = None,
-    instead: Mapping[str, click.Parameter] | None = None,
+    then: Callable[[Asks, Mapping[str, Any], Any], object],
+    ask: Callable[[Any], None] | None = None,
+    left_alone: Collection[str] = (),
     **said: Any,  # noqa: ANN401  what `made` takes
 ) -> click.Command:
-    """Make the command that shows one answer. Fields that are `preset` are no options of it."""
+    """Make the command that shows the plan of an action, does what it shows, and shows what was done.
+
+    `ask` asks in between what can't be undone, unless --yes is given. `then` tells the rest, and returns whether
+    something was left: that is the exit code 3. For `left_alone` see `carried_out`.
+    """
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
-        answer = here.ask(action, **asked_of(action, {**given, **(preset or {})}))
+        models: dict[str, Any] = asked_of(action, {**given, "dry_run": None})
+        how: dict[str, Any] = {"dry_run": given["dry_run"], "as_json": as_json, "left_alone": left_alone}
+        found = carried_out(here, action, show_answer, ask=None if given.get("yes") else ask, **how, **models)
+        if then(here, models, found):
+            sys.exit(Exit.PARTIAL)
+
+    yes = [click.Option(["--yes"], is_flag=True, help="Do not ask.")] if ask else []
+    return made(action, run, more=yes, **said)
+
+
+def shown(
+    action: Action[Any],
+    show_answer: Callable[[Any], None],
+    **said: Any,  # noqa: ANN401  what `made` takes
+) -> click.Command:
+    """Make the command that shows one answer."""
+
+    def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
+        answer = here.ask(action, **asked_of(action, given))
         if as_json:
             print_json(answer.model_dump())
         else:
             show_answer(answer)
 
-    return made(action, run, instead=dict.fromkeys(preset or ()) | dict(instead or {}), **said)
+    return made(action, run, **said)
 
 
 def facts_of(
@@ -122,19 +147,25 @@ def made(  # noqa: PLR0913  all but two by keyword
     name: str | None = None,
     about: str = "",
     has_json: bool = True,
+    preset: Mapping[str, Any] | None = None,
     instead: Mapping[str, click.Parameter | None] | None = None,
+    more: Iterable[click.Parameter] = (),
     epilog: str | None = None,
 ) -> click.Command:
-    """Make a command of the fields of an action, which are given to `run` as they were typed; None is no option."""
-    instead = instead or {}
+    """Make a command of the fields of an action, which are given to `run` as they were typed.
+
+    Fields that are `preset` are no options, nor are those for which there is None `instead`; `more` are no fields.
+    """
+    preset = preset or {}
+    instead = {**dict.fromkeys(preset), **(instead or {})}
     every = [instead[each.name] if each.name in instead else _parameter(each) for each in fields(action)]
-    params = [each for each in every if each is not None]
+    params = [*(each for each in every if each is not None), *more]
     if has_json:
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 
     def callback(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401  the fields
         with paged(), desk() as here:
-            run(here, given, as_json=as_json)
+            run(here, {**given, **preset}, as_json=as_json)
 
     about = about or action.about
     first = about.partition("\n")[0].partition(". ")[0].removesuffix(".") + "."
@@ -160,10 +191,11 @@ def _value(row: object, column: Column) -> object:
 
 
 def _parameter(field: Field) -> click.Parameter:
+    complete = COMPLETED.get(field.name)
     if field.role == "which":
-        return click.Argument(
-            [field.name], metavar=field.name.upper(), shell_complete=_COMPLETED.get(field.name)
-        )
+        return click.Argument([field.name], metavar=field.name.upper(), shell_complete=complete)
+    if field.name == "events":
+        return click.Argument([field.name], metavar="ID…", nargs=-1, shell_complete=complete)
     more: dict[str, Any] = {}
     about = field.about
     if field.kind == "choice":
@@ -177,10 +209,5 @@ def _parameter(field: Field) -> click.Parameter:
         more["type"] = click.IntRange(0)
     if field.kind != "flag" and field.default is not None:
         more |= {"default": field.default, "show_default": True}
-    return click.Option(
-        [f"--{field.name.replace('_', '-')}"],
-        help=about[:1].upper() + about[1:] + "." * bool(about),
-        required=field.is_required,
-        shell_complete=_COMPLETED.get(field.name),
-        **more,
-    )
+    names, settings = typed(field.name, about, required=field.is_required, **more)
+    return click.Option(names, **settings)

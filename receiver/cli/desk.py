@@ -106,10 +106,13 @@ def _typed_as(field: str) -> str:
 
 def asked_of(action: Action[Any], given: Mapping[str, Any]) -> dict[str, RequestModel]:
     """Return the models of an action, of what was typed by the names of its fields. Raises: `click.UsageError`."""
+    values = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value is not None
+    }
     return {
-        role: asking(
-            model, **{name: given[name] for name in model.model_fields if given.get(name) is not None}
-        )
+        role: asking(model, **{name: values[name] for name in model.model_fields if name in values})
         for role, model in action.inputs.items()
     }
 

@@ -32,7 +32,7 @@ def carried_out(  # noqa: PLR0913  all but three by keyword
     Fields named in `left_alone` list what is not done, by the plan and since. Raises: `Refused` where it would not be
     done, and as `ask`.
     """
-    plans = planned(here, action, **models)
+    plans = plans_of(here, action, **models)
     found: A = summed([each.shown for each in plans])
     plans = [each for each in plans if not getattr(each.models.get("asked"), "dry_run", False)]
     if plans and not dry_run:
@@ -51,7 +51,7 @@ def carried_out(  # noqa: PLR0913  all but three by keyword
     return found
 
 
-def planned(here: Asks, action: Action[Any], **models: RequestModel) -> list[Plan]:
+def plans_of(here: Asks, action: Action[Any], **models: RequestModel) -> list[Plan]:
     """Return the plans of all steps of an action. Raises: `Refused`."""
     plans = [action.plan(here, **models)]
     while (cursor := getattr(plans[-1].shown, "next", None)) is not None:

@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from hookonce.receiver.config.suggestions import did_you_mean, not_one_of
-from hookonce.receiver.desk.refusals import Contradictory
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.desk.refusals import Contradictory, not_one_of
 from hookonce.receiver.durations import no_time, parse_duration
 from hookonce.receiver.ledger import rows
 from hookonce.receiver.ledger.rows import ISSUE_PATTERN, MAX_ID, Identifier, Ours, ResponseModel, as_text

@@ -1,6 +1,7 @@
 """Why the desk does not do what was asked: one text for each mistake, whichever way it was asked."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import ClassVar, Final, Self
 
 NAMED_OR_CHOSEN: Final = (
@@ -11,6 +12,54 @@ UNAUTHORIZED: Final = (
     "`hookonce login` keeps it elsewhere"
 )
 AFTERWARDS: Final = "; try again when they have ended"
+WORDS_FOR_COMMANDS: Final = {
+    "hookonce limits": "batches breaker breakers limit rate rates slots throttle",
+    "hookonce explain": "decode inspect verify why",
+    "hookonce help exits": "codes exits",
+    "hookonce help NAME": "man usage",
+    "hookonce docs": "guide manual",
+    "hookonce events conflicts": "conflict conflicts",
+    "hookonce events discard": "abandon ack cancel discard drop skip",
+    "hookonce events erase": "delete erase gdpr purge remove rm",
+    "hookonce events export": "backup dump export",
+    "hookonce events forget-window": "window",
+    "hookonce events import": "import load restore",
+    "hookonce events list": "dead deliveries failed find inbox list ls messages queue search webhooks",
+    "hookonce events show": "cat describe get log logs payload show trace view",
+    "hookonce issues list": "bugs errors exceptions failures",
+    "hookonce issues fix": "close resolve resolved",
+    "hookonce rejected quarantine": "quarantine",
+    "hookonce rejected list": "denied invalid refused",
+    "hookonce sources list": "endpoints source urls",
+    "hookonce sources secrets": "secret secrets",
+    "hookonce replay": "redeliver redo redrive reprocess requeue rerun resend retry",
+    "hookonce pause": "disable hold stop suspend",
+    "hookonce resume": "continue enable unpause",
+    "hookonce trigger": "emit fire sample send simulate test",
+    "hookonce dev": "develop local run start up",
+    "hookonce serve": "http receiver server web",
+    "hookonce worker": "consumer process work",
+    "hookonce tail": "follow stream watch",
+    "hookonce stats": "count counts info metrics status summary top",
+    "hookonce doctor": "check diagnose health lint validate",
+    "hookonce db upgrade": "migrate migrations schema upgrade",
+    "hookonce tokens create": "add auth create token",
+    "hookonce tokens revoke": "expire",
+    "hookonce login": "auth connect",
+    "hookonce audit": "history",
+}
+"""Command → other words for it. In a group one of its own commands goes before those of others."""
+_WORDS_FOR_CHOICES: Final = {
+    "dead": "crashed dlq error errored failed failing failure",
+    "done": "completed delivered finished handled ok processed succeeded success successful",
+    "waiting": "pending queued retry retrying scheduled",
+    "running": "active processing started",
+    "received": "accepted new",
+    "ignored": "skipped unhandled",
+    "open": "unresolved",
+    "fixed": "closed resolved",
+}
+"""Word of a choice, such as a status → words of other tools for it."""
 
 
 class Refused(Exception):  # noqa: N818  an answer
@@ -101,3 +150,21 @@ def not_in_ledger(names: Iterable[object]) -> str:
 def left_alone(events: Sequence[int], why: str, then: str = "") -> list[str]:
     """Return the line about events that were not touched, and `then` what to do; none where there are no events."""
     return [f"left alone, since {why}: {', '.join(map(str, events))}{then}"] if events else []
+
+
+def command_for(word: str, group: str, commands: Iterable[str]) -> str | None:
+    """Return the command that somebody means by a word who typed it after `group`, which has `commands`; if one is."""
+    own = {f"{group} {name}" for name in commands}
+    found = [command for command, words in WORDS_FOR_COMMANDS.items() if word in words.split()]
+    near = [command for command in found if command in own]
+    is_general = group in {"hookonce", "hookonce events"}
+    return next(iter(near or (found if is_general else ())), None)
+
+
+def not_one_of(word: object, choices: Iterable[str]) -> str:
+    """Return the refusal of a word that is none of the choices, with the nearest of them."""
+    every = [str(each) for each in choices]
+    close = [each for each in every if str(word) in _WORDS_FOR_CHOICES.get(each, "").split()]
+    close = close or get_close_matches(str(word), every, n=1)
+    meant = f"; did you mean '{close[0]}'?" if close else ""
+    return f"{word!r} is not one of {', '.join(map(repr, every))}{meant}"

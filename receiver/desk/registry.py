@@ -167,7 +167,7 @@ Raises: `Refused` where it would not be done.
 """
 
 
-def looks_at(reads: Action[Any], require: Callable[..., None] = lambda *_, **__: None) -> Look:
+def looks_at(reads: Action[Any], require: Callable[..., object] = lambda *_, **__: None) -> Look:
     """Return what shows the thing that is named, by an action that reads it: what is not there is refused by that.
 
     In the rows of a listing `require` looks for the thing, and refuses what is not there.

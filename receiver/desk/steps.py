@@ -8,7 +8,7 @@ from pydantic import Field
 from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.events import EventPath, number_of
 from hookonce.receiver.desk.models import Listed, Reference, RequestModel, Text
-from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
+from hookonce.receiver.desk.refusals import Conflict, Contradictory, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps, waits
@@ -21,7 +21,9 @@ from hookonce.receiver.ledger.waits import MOST_LISTED, Noted, OpenWait
 class StepDecision(RequestModel):
     """A decision about a step: it happened, with its result, or it is to be done again."""
 
-    handler: Text
+    handler: Text | None = Field(
+        None, description="whose step it is, where several handlers have one of that name"
+    )
     step: Text
     decision: Literal["done", "forget"]
     result: Any = Field(None, description="result of the step, if it is `done`")
@@ -40,24 +42,33 @@ def list_steps(desk: Desk, which: EventPath) -> Listed[Step]:
     return Listed[Step](data=_steps_of(desk, number_of(desk, which.event)))
 
 
-def _require_step(found: Iterable[Step], which: EventPath, asked: StepDecision) -> None:
-    if not any((each.handler, each.name) == (asked.handler, asked.step) for each in found):
-        raise NotFound(
-            f"event {which.event} has no step '{asked.step}' of {asked.handler}; "
-            "`hookonce steps list EVENT` shows them"
+def _meant(found: Iterable[Step], which: EventPath, asked: StepDecision) -> Step:
+    """Return the step that is meant. Raises: `NotFound`, `Contradictory` for a name that several handlers have."""
+    meant = [each for each in found if each.name == asked.step and asked.handler in {None, each.handler}]
+    if len(handlers := {each.handler: None for each in meant}) > 1:
+        detail = (
+            f"several handlers have a step '{asked.step}'; name its handler, one of {', '.join(handlers)}"
         )
+        raise Contradictory(detail)
+    if not meant:
+        of = f" of {asked.handler}" if asked.handler else ""
+        raise NotFound(
+            f"event {which.event} has no step '{asked.step}'{of}; `hookonce steps show {which.event}` shows them"
+        )
+    return meant[0]
 
 
 @action(
     scope=Scope.REPLAY,
     asks="which steps the event has",
-    looks=looks_at(list_steps, _require_step),
+    looks=looks_at(list_steps, _meant),
     audits="step done",
 )
 def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Listed[Step]:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it again."""
     event = number_of(desk, which.event)
-    step = (event, asked.handler, asked.step)
+    meant = _meant(_steps_of(desk, event), which, asked)
+    step = (event, meant.handler, meant.name)
     try:
         if asked.decision == "done":
             found = steps.mark_done(desk.connection, desk.settings.keyring, step, asked.result, desk.who)
@@ -69,7 +80,7 @@ def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Listed[Ste
         raise Unavailable(str(error), code="key_missing") from None
     now = _steps_of(desk, event)
     if not found:
-        _require_step(now, which, asked)
+        _meant(now, which, asked)
         raise Conflict(
             f"the step '{asked.step}' is done already; `hookonce steps forget` would have it done again",
             code="step_done",

@@ -68,7 +68,7 @@ WHERE = {
     "continue_bulk_replay": ("replay", "bulk_go_on"),
     "search_bodies": ("events list", "find"),
     "list_stopped_steps": ("steps list", "stopped_steps"),
-    "list_steps": ("steps list", "event"),
+    "list_steps": ("steps show", "event"),
     "decide_step": ("steps done", "decide"),
     "get_entity": ("entities show", "operations"),
     "forget_entity": ("entities forget", "operations"),

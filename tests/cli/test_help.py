@@ -4,8 +4,9 @@ import sys
 import click
 import pytest
 
-from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, main, other_words
+from hookonce.receiver.cli import AT_A_DISTANCE, COMMANDS, FURTHER, SHOWN, cli, main
 from hookonce.receiver.cli.output import tables, terminal_tables
+from hookonce.receiver.desk.refusals import WORDS_FOR_COMMANDS
 from tests.support import terminal
 from tests.support.for_each import for_each
 
@@ -129,7 +130,7 @@ def test_another_word_for_a_command_leads_to_it(hookonce, words, meant):
 
 def test_other_words_are_no_commands_and_lead_to_some():
     context = click.Context(cli)
-    for command, words in other_words._WORDS.items():  # noqa: SLF001
+    for command, words in WORDS_FOR_COMMANDS.items():
         found = cli
         for name in command.replace(" NAME", "").replace(" exits", "").split()[1:]:
             found = found.get_command(context, name)

@@ -20,7 +20,7 @@ def test_stopped_steps_are_listed_and_all_of_an_event_shown(hookonce, ledger):
         ("charge", "done", {"id": "ch_1"}),
         ("mail", "stopped", None),
     ]
-    assert shown == hookonce("steps", "list", str(event), "--json").documents
+    assert shown == hookonce("steps", "show", str(event), "--json").documents
     assert shown[0]["key"] in printed
 
 
@@ -31,7 +31,7 @@ def test_person_says_what_a_stopped_step_gave(hookonce, ledger):
     said = hookonce("steps", "done", str(event), "mail", "--result", '{"id": 7}')
 
     assert (said.code, said.err) == (0, f"noted; `hookonce replay {event}` goes on behind it\n")
-    (step,) = hookonce("steps", "list", str(event), "--json").documents
+    (step,) = hookonce("steps", "show", str(event), "--json").documents
     assert (step["status"], step["result"]) == ("done", {"id": 7})
     assert audited(ledger) == [("settle step", f"event {event}", {"handler": "shop.pay", "step": "mail"})]
     again = hookonce("steps", "done", str(event), "mail", "--result", "null")
@@ -46,7 +46,7 @@ def test_person_says_what_a_stopped_step_gave(hookonce, ledger):
         (("done", "{}", "mail", "--result", "NaN"), 2, "is not JSON; expected null"),
         (("forget", "{}", "post"), 4, "has no step 'post'"),
         (("forget", "{}", "mail", "--handler", "other"), 4, "has no step 'mail' of other"),
-        (("forget", "{}", "mail"), 2, "add --handler, one of a, b"),
+        (("forget", "{}", "mail"), 2, "name its handler, one of a, b"),
         (("forget", "999", "mail"), 4, "no event is '999'"),
     ],
 )

@@ -38,6 +38,13 @@ def test_step_is_forgotten(here, event):
     assert decide(here, event, "forget").kind == "NotFound"
 
 
+@pytest.mark.parametrize(("handlers", "kind"), [(("a",), "done"), (("a", "b"), "Contradictory")])
+def test_handler_of_a_step_is_named_only_where_several_have_one_of_its_name(here, handlers, kind):
+    event = event_with_steps(here.connection, UNKNOWN, handlers=handlers)
+
+    assert decide(here, event, "forget", handler=None).kind == kind
+
+
 def test_nobody_decides_about_a_run_that_is_under_way(here, event):
     put_into_state(here.connection, event, runs=[("shop.pay", "running", 2)])
 

@@ -8,7 +8,7 @@ import click
 
 from hookonce.receiver.cli.desk import desk, pages
 from hookonce.receiver.cli.event_listing import document, print_events
-from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing, given_of
+from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import print_json
@@ -58,7 +58,9 @@ def events() -> None:
     ),
 )
 @choosing
-@LIMIT
+@click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(0), help="At most so many; 0 = all."
+)
 @click.option("--group", "is_grouped", is_flag=True, help="With --status dead: one line for each cause.")
 @click.option("--body", "text", metavar="TEXT", help="Only with this text in the body.")
 @click.option("--where", metavar="$.PATH=VALUE", help="Only with this value there in the body.")

@@ -121,8 +121,8 @@ def _of_click(error: click.ClickException) -> str:
 
 def _of_unknown_command(text: str, context: click.Context, group: click.Group) -> str:
     """Return click's refusal of a command that a group lacks, with the one that may be meant, or with all it has."""
-    from hookonce.receiver.cli.other_words import command_for  # only this mistake needs these
-    from hookonce.receiver.config.suggestions import did_you_mean
+    from hookonce.receiver.config.suggestions import did_you_mean  # only this mistake needs these
+    from hookonce.receiver.desk.refusals import command_for
 
     refusal = text.partition("; did you mean")[0]
     word, names = refusal.split("'")[1], group.list_commands(context)
