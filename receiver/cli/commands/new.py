@@ -12,7 +12,7 @@ import click
 from hookonce import providers
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.cli.connections import configured
-from hookonce.receiver.cli.new import files, from_capture
+from hookonce.receiver.cli.new import from_capture
 from hookonce.receiver.cli.new.config_edit import CanNotEdit, with_place
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
@@ -29,10 +29,6 @@ def new() -> None:
 @new.command()
 @click.argument("name")
 @click.option(
-    "--places",
-    help="The folder for your providers.  [default: webhook_providers; providers in a clone of hookonce]",
-)
-@click.option(
     "--from",
     "source",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -48,7 +44,7 @@ def new() -> None:
     is_flag=True,
     help="Write nothing: print the table for hookonce.toml that takes such deliveries without a module.",
 )
-def provider(name: str, places: str | None, source: Path | None, secret: str, table: bool) -> None:  # noqa: FBT001  a flag
+def provider(name: str, source: Path | None, secret: str, table: bool) -> None:  # noqa: FBT001  a flag
     """Write a provider called NAME, with its test.
 
     It is for a plain HMAC sender, or with --from for what the delivery shows (a signature, a signed or a shared
@@ -72,17 +68,18 @@ def provider(name: str, places: str | None, source: Path | None, secret: str, ta
         click.echo(from_capture.table(slug, source, secret), nl=False)
         return
     settings = configured()
-    folder = Path(places or _default_folder())
+    is_built_in = Path("providers").resolve() == Path(providers.__file__).resolve().parent
+    folder = Path("providers" if is_built_in else "webhook_providers")
     is_ours = (folder / f"{slug}.py").exists()  # then `_write` says what to remove
     if not is_ours and slug in names(settings.provider_places):
         raise click.ClickException(
             f"a provider called {slug!r} is there already; see `hookonce providers list`"
         )
-    made = (
-        from_capture.files(slug, folder, source, secret) if source else files.Made(files.files(slug, folder))
-    )
-    is_built_in = _is_built_in(folder)
-    _write({path: text for path, text in made.contents.items() if not (is_built_in and files.is_test(path))})
+    made = from_capture.files(slug, folder, source, secret)
+    contents = made.contents
+    if is_built_in:  # one contract test finds ours
+        contents = {path: each for path, each in contents.items() if not path.name.startswith("test_")}
+    _write(contents)
     for line in made.remarks:
         tell(clean(line))
     if not is_built_in and folder.as_posix() not in settings.provider_places:
@@ -91,15 +88,6 @@ def provider(name: str, places: str | None, source: Path | None, secret: str, ta
     tell(f"now run: python -m pytest {which}")
     if not made.is_verified:
         sys.exit(Exit.PARTIAL)
-
-
-def _default_folder() -> str:
-    return "providers" if _is_built_in(Path("providers")) else "webhook_providers"
-
-
-def _is_built_in(folder: Path) -> bool:
-    """Whether this is where our own providers are, whom one contract test finds: we are in a clone of hookonce."""
-    return folder.resolve() == Path(providers.__file__).resolve().parent
 
 
 def _write(written: Mapping[Path, bytes]) -> None:

@@ -1,9 +1,12 @@
-"""The files of a new provider that is made of a captured delivery."""
+"""The files of a new provider: made of a captured delivery, or of one that stands in for it."""
 
+import hashlib
+import hmac
 import json
 import string
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,6 @@ from hookonce.providers import Delivery, Event, Rejected, kit
 from hookonce.providers.kit import Timestamp, http_file, one_event
 from hookonce.providers.kit.crypto.public_keys import is_public_key
 from hookonce.providers.kit.schemes.jwt import Jwt
-from hookonce.receiver.cli.new.files import Made
 from hookonce.receiver.cli.new.guess import Guess, guess
 from hookonce.receiver.cli.new.source_table import source_table
 
@@ -33,7 +35,11 @@ from hookonce.providers import kit
 
 scheme = $scheme
 ${sign}events = kit.one_event($places)
-sender = kit.Sender($declared)
+sender = kit.Sender(
+    scheme=scheme,
+    id_is_signed=$is_signed,
+    retry_horizon=None,  # how long after an event it may still come again: kit.days(3)
+$declared)
 ''')
 
 _TEST = string.Template("""\
@@ -52,22 +58,52 @@ PLACES = [str(HERE.parents[2] / "$folder")]
 def test_${name}_keeps_the_contract(case, check):
     check(case)
 """)
+_EVIDENCE = 'evidence = "captured"\n'
+_SECRET = "a secret of the tests"  # noqa: S105  it signs a sample and nothing else
+_BODY = b'{"id": "evt_1", "type": "order.created", "order": {"total": 1999, "currency": "eur"}}'
 
 
-def files(name: str, folder: Path, source: Path, secret: str) -> Made:
-    """Return what is to be written. Raises: click.ClickException."""
-    raw, request = _read(source)
-    known = _known(source, request, secret)
+@dataclass(frozen=True)
+class Made:
+    """Files to write, by their path from the current directory, and remarks for the user.
+
+    `is_verified`: whether nothing contradicts what was written; a secret that fits in no way does.
+    """
+
+    contents: Mapping[Path, bytes]
+    remarks: Sequence[str]
+    is_verified: bool
+
+
+def files(name: str, folder: Path, source: Path | None, secret: str) -> Made:
+    """Return what is to be written; without a delivery for a plain HMAC sender. Raises: click.ClickException."""
+    if source:
+        raw, request = _read(source)
+    else:
+        raw, secret = _made_up(name), _SECRET
+        request = http_file.read(raw)
+    path = source or Path("order-created.http")
+    known = _known(path, request, secret)
     tests = Path("tests", "providers", name)
     event = _event(known, request)
     contents = {
         folder / f"{name}.py": _module(name, known, request),
         tests / f"test_{name}.py": _TEST.substitute(name=name, folder=folder.as_posix()),
-        tests / f"{source.stem}.toml": _facts(known, request, secret, event),
+        tests / f"{path.stem}.toml": _facts(known, request, secret, event) + _EVIDENCE * bool(source),
     }
     encoded = {path: text.encode("utf-8", "replace") for path, text in contents.items()}
-    remarks = _remarks(name, known, secret, event)
-    return Made({**encoded, tests / source.name: raw}, remarks, is_verified=known.found or not secret)
+    remarks = [f"{path} is made up; put deliveries of the sender in its place"]
+    if source:
+        remarks = _remarks(name, known, secret, event)
+    return Made({**encoded, tests / path.name: raw}, remarks, is_verified=known.found or not secret)
+
+
+def _made_up(name: str) -> bytes:
+    """Return a delivery as a sender called `name` could have signed it."""
+    signature = hmac.new(_SECRET.encode(), _BODY, hashlib.sha256).hexdigest()
+    header = f"x-{name.replace('_', '-')}-signature"
+    headers = [("content-type", "application/json"), (header, f"sha256={signature}")]
+    return http_file.written(http_file.Captured("POST", f"/hooks/{name}", headers, _BODY, datetime.now(UTC)))
 
 
 def table(name: str, source: Path, secret: str) -> str:
@@ -136,22 +172,23 @@ def _module(name: str, known: Guess, request: http_file.Captured) -> str:
     is_unsigned = (
         known.scheme == "Token" or is_open or ("id" in known.in_headers and "{header:" not in signed)
     )
-    arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     declared = [
-        "scheme=scheme",
-        f"id_is_signed={not is_unsigned}",
-        "retry_horizon=None",
         *([f"identity={_identity(known)}"] if known.scheme != "StandardWebhooks" else []),
         *(["body_is_unsigned=True"] if is_open else []),
         *(["signed_in_parts=True"] if _is_in_body(known) and "field" in known.arguments else []),
     ]
     return _MODULE.substitute(
         summary=f"{name.replace('_', ' ').title()} {what}.",
-        scheme=_call(f"kit.{known.scheme}", arguments, apart=len(arguments) > _MAX_ON_ONE_LINE),
+        scheme=_call(f"kit.{known.scheme}", known.own, apart=len(known.own) > _MAX_ON_ONE_LINE),
         sign=f"sign = kit.signer(scheme.sign{extra})\n" if extra else "",
-        places="\n" + "".join(f"    {line},\n" for line in places),
-        declared=f"\n    {f',{chr(10)}    '.join(declared)},\n",
+        places="\n" + _lines(places),
+        is_signed=not is_unsigned,
+        declared=_lines(declared),
     )
+
+
+def _lines(arguments: Iterable[str]) -> str:
+    return "".join(f"    {each},\n" for each in arguments)
 
 
 def _is_in_body(known: Guess) -> bool:
@@ -206,10 +243,9 @@ def _identity(known: Guess) -> str:
 def _event(known: Guess, request: http_file.Captured) -> Event | None:
     """The events that the module will make of the delivery."""
     headers = request.lowered()
-    arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     read = kit.any_body if _is_text(request) else kit.json_body
     if _is_in_body(known):
-        read = Jwt(**arguments).said
+        read = Jwt(**known.own).said
     place = {
         key: getattr(kit, parts[0])(*parts[1:])
         for key, parts in known.places.items()
@@ -229,7 +265,6 @@ def _facts(known: Guess, request: http_file.Captured, secret: str, event: Event 
         "the sender's public key" if is_public else "what it was signed with; roll it before you commit this"
     )
     lines = [f"secret = {_toml(secret)}  # {what}"]
-    lines += ['evidence = "captured"']
     if event:
         lines += [
             f"expected_event_id = {_toml(event.id)}",
@@ -249,8 +284,7 @@ def _remarks(name: str, known: Guess, secret: str, event: Event | None) -> list[
     remarks = []
     if known.scheme in ("Hmac", *_BY_KEY_PAIR) and known.found:
         what = "the key" if known.scheme in _BY_KEY_PAIR else "the secret"
-        arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
-        remarks.append(f"{what} verifies it: {_call(known.scheme, arguments).replace('kit.', '')}")
+        remarks.append(f"{what} verifies it: {_call(known.scheme, known.own).replace('kit.', '')}")
     elif known.scheme == "Token":
         remarks.append(f"nothing is signed, the secret comes along: {_call(known.scheme, known.arguments)}")
     elif not known.found:

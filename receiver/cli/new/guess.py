@@ -89,7 +89,6 @@ _ACCOUNTS: Final = (
     *("account.id", "organization.id", "tenant.id", "workspace.id"),
 )
 
-
 _OWN_IDS: Final = ("id", "event_id", "uuid", "uid")
 _OWN_TYPES: Final = ("type", "event_type", "kind", "topic")
 
@@ -107,6 +106,11 @@ class Guess:
     places: Mapping[str, tuple[str, ...]]
     in_headers: Mapping[str, str]
     found: bool = False
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The arguments of the scheme itself; of the sender it is declared that the body is unsigned."""
+        return {name: value for name, value in self.arguments.items() if name != "body_is_unsigned"}
 
 
 def guess(request: Captured, secret: str) -> Guess | None:
