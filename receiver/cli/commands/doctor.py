@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from hookonce.receiver.cli.doctor import brokers, configuration, encryption, handlers, servers, slots
+from hookonce.receiver.cli.doctor import brokers, configuration, handlers, servers
 from hookonce.receiver.cli.doctor.ledger_checks import ledger_checks
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.output.colors import paint
@@ -51,8 +51,6 @@ def _findings() -> Iterator[Finding]:
     yield from configuration.urls(settings)
     yield from servers.postgresql(settings.database_url)
     yield from ledger_checks(settings)
-    yield from slots.slots(settings)
-    yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)
     if settings.window_redis_url:
         yield from servers.window_server(settings.window_redis_url)

@@ -1,30 +1,26 @@
 """Findings of `hookonce doctor` about encryption: whether everything that is sealed can be opened here."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 import psycopg
 
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.maintenance import key_rotation
 
-_STATEMENT_TIMEOUT = timedelta(seconds=3)
+_AT_MOST = "SET LOCAL statement_timeout = '3s'"
 """For each table: looking at every row of a large one is for `hookonce keys list`."""
 
 
-def encryption(settings: Settings) -> Iterator[Finding]:
-    """Compare the keys that rows need with those that are here; nothing where the database is away."""
+def encryption(connection: psycopg.Connection, settings: Settings) -> Iterator[Finding]:
+    """Compare the keys that rows need with those that are here."""
     keyring = settings.keyring
     try:
-        with connections.connect(settings.database_url, statement=_STATEMENT_TIMEOUT) as connection:
+        with connection.transaction():
+            connection.execute(_AT_MOST)
             needed = key_rotation.keys_in_use(connection)
     except psycopg.errors.QueryCanceled:
         yield Finding("warn", "encryption", "too many rows to look at in passing; `hookonce keys list` does")
-        return
-    except (psycopg.Error, LedgerUnavailable):
         return
     missing = sorted(key for key in needed if key and key not in keyring.ids)
     if missing:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from hookonce.receiver.cli.connections import UNREACHABLE, ledger
+from hookonce.receiver.cli.doctor.encryption import encryption
 from hookonce.receiver.cli.doctor.servers import Finding
+from hookonce.receiver.cli.doctor.slots import slots
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.sources import words_for_never_came
 from hookonce.receiver.ledger import alerts
@@ -25,10 +27,11 @@ UNCLAIMED = (
 
 
 def ledger_checks(settings: Settings) -> Iterator[Finding]:
-    """Look for lost events, events and alerts that never came, and sources whose ids do not tell events apart."""
+    """Yield what each check of the ledger finds; one that fails keeps no other from looking."""
     with suppress(*UNREACHABLE), ledger(settings) as connection:
-        for check in (_lost_events, _never_came, _conflicts, _alert_targets):
-            yield from check(connection, settings)
+        for check in (_lost_events, _never_came, _conflicts, _alert_targets, slots, encryption):
+            with suppress(*UNREACHABLE):
+                yield from check(connection, settings)
 
 
 def _lost_events(connection: psycopg.Connection, _settings: Settings) -> Iterator[Finding]:

@@ -1,17 +1,14 @@
 """Findings of `hookonce doctor` about workers with several slots: connections, lost slots, transactions that wait."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import psycopg
 
-from hookonce.receiver.cli.connections import UNREACHABLE, ledger
+from hookonce.receiver.cli.connections import registered_workers
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
-from hookonce.receiver.redis.client import RedisUnavailable, connect
-from hookonce.receiver.redis.workers import alive
 
 BESIDES = 5
 """Connections of a worker process besides those of its slots: claims, batches, heartbeat, shared flushes, its end."""
@@ -47,24 +44,8 @@ SELECT most, others, name FROM limits ORDER BY most - others LIMIT 1
 """
 
 
-def slots(settings: Settings) -> Iterator[Finding]:
-    """Check what slots need and do; nothing while the database is away, which another check tells."""
-    with suppress(*UNREACHABLE), ledger(settings) as connection:
-        yield from _slots(connection, settings.concurrency, _alive(settings.redis_url))
-
-
-def _alive(redis_url: str) -> int:
-    """Count the workers that are registered; none while Redis is away, which another check tells."""
-    if not redis_url:
-        return 0
-    try:
-        with connect(redis_url) as client:
-            return alive(client)
-    except RedisUnavailable:
-        return 0
-
-
-def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Iterator[Finding]:
+def slots(connection: psycopg.Connection, settings: Settings) -> Iterator[Finding]:
+    """Check what slots need and do."""
     reported = worker_slots.workers(connection)
     suspects = sum(worker_slots.suspects(connection).values())
     most, others, limit = connections(connection)
@@ -72,8 +53,8 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
         most,
         others,
         reported,
-        configured,
-        workers,
+        settings.concurrency,
+        registered_workers() or 0,
         limit=limit,
         has_steps=_has_steps(connection),
         suspects=suspects,
