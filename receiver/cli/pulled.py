@@ -1,10 +1,19 @@
-"""Progress and origin of a pull, for `hookonce dev --from` and `hookonce listen`."""
+"""Events of a pull and its progress, for `hookonce dev --from` and `hookonce listen`."""
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.desk.feeds.transfer import ExportedEvent, why_refused
+from hookonce.receiver.remote.profiles import Profile
+from hookonce.receiver.remote.pull import Wanted
+
+E = TypeVar("E", bound=ExportedEvent)
 
 ORIGIN, RECEIVED_AT, REDACTED = "hookonce-origin", "hookonce-received-at", "hookonce-redacted"
 """Headers that a pulled event has besides its own."""
@@ -26,10 +35,28 @@ def origin_headers(inbox: str, shown: Mapping[str, object]) -> dict[str, str]:
     return {name: clean(text) for name, text in said.items()}
 
 
-def why_missing(shown: Mapping[str, object]) -> str | None:
-    """Return why a pulled event has no body; None of one that has."""
-    missing = shown.get("missing")
-    return None if missing is None else _MISSING.get(str(missing), "without a body")
+def file_name(kind: str, profile: Profile, wanted: Wanted, *more: str) -> str:
+    """Return the name of a cursor's file: another for another inbox, filter, or what there is `more` to it."""
+    said = "\0".join((profile.url, wanted.source or "", wanted.type or "", *more))
+    return f"{kind}-{hashlib.sha256(said.encode()).hexdigest()[:16]}.json"
+
+
+class Skipped(Exception):  # noqa: N818  a state of the world
+    """An event is not taken; `kind` is as it is counted, and the text is told, if there is any."""
+
+    def __init__(self, kind: str, text: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def read(model: type[E], shown: Mapping[str, Any]) -> E:
+    """Return a pulled event. Raises: `Skipped` for one without a body, and for what can't be an event."""
+    if (missing := shown.get("missing")) is not None:
+        raise Skipped(_MISSING.get(str(missing), "without a body"))
+    try:
+        return model.model_validate(shown)
+    except ValidationError as error:
+        raise Skipped(ODD, f"an event is {ODD}: {clean(why_refused(error))}") from None
 
 
 class Status:
@@ -46,6 +73,12 @@ class Status:
     def add(self, kind: str, number: int = 1) -> None:
         """Count."""
         self._counts[kind] = self._counts.get(kind, 0) + number
+
+    def skip(self, skipped: Skipped) -> None:
+        """Count an event that is not taken, and tell why; of those that are `ODD` for the first."""
+        if (text := str(skipped)) and not (skipped.kind == ODD and self._counts.get(ODD)):
+            self._tell(text)
+        self.add(skipped.kind)
 
     def say(self, behind: int, *, is_last: bool = False) -> None:
         """Tell, unless it was told just now."""

@@ -1,6 +1,5 @@
 """`hookonce listen`: events of another inbox go to a program on this machine, as their senders would send them."""
 
-import hashlib
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from hookonce.receiver.cli.listen.target import Target, target
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.pulled import file_name
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.client import Client
@@ -161,7 +161,4 @@ def _number(client: Client, name: str) -> int:
 
 def cursor_file(profile: Profile, wanted: Wanted, to: Target) -> CursorFile:
     """Return the file of a cursor: another for another inbox, filter or target."""
-    said = "\0".join((profile.url, wanted.source or "", wanted.type or "", to.address))
-    return CursorFile(
-        profiles.state_folder() / f"listen-{hashlib.sha256(said.encode()).hexdigest()[:16]}.json"
-    )
+    return CursorFile(profiles.state_folder() / file_name("listen", profile, wanted, to.address))

@@ -4,22 +4,19 @@ Each is stored once, by its source and id, in the order of the other ledger; as 
 Three headers say where it came from. Nothing is done or changed at the other side.
 """
 
-import hashlib
 import threading
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import ValidationError
-
 from hookonce.providers import Delivery
 from hookonce.receiver.cli.connections import UNREACHABLE
 from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
-from hookonce.receiver.desk.feeds.transfer import ExportedEvent, take_in, why_refused
+from hookonce.receiver.cli.pulled import Skipped, Status, file_name, origin_headers, read
+from hookonce.receiver.desk.feeds.transfer import ExportedEvent, take_in
 from hookonce.receiver.dev.stack import Stack
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.remote.client import Client
@@ -40,12 +37,6 @@ class Origin:
     follows: bool
     is_test: bool
 
-    @property
-    def file_name(self) -> str:
-        """The name of the cursor's file, one for each inbox and filter."""
-        said = "\0".join((self.profile.url, self.wanted.source or "", self.wanted.type or ""))
-        return f"pull-{hashlib.sha256(said.encode()).hexdigest()[:16]}.json"
-
 
 class Pulling:
     """One pull into the stack that runs."""
@@ -54,12 +45,12 @@ class Pulling:
         self._running = running
         self._origin = origin
         self._status = Status(self._tell, "new")
-        self._has_told_odd = False
 
     def follow(self, ended: threading.Event) -> None:
         """Pull until `ended` is set, or all is there; what goes wrong is told, and ends no more than the pull."""
         client = Client(self._origin.profile)
-        file = CursorFile(self._running.settings.data / self._origin.file_name)
+        name = file_name("pull", self._origin.profile, self._origin.wanted)
+        file = CursorFile(self._running.settings.data / name)
         puller = Puller(client, self._origin.wanted, file, self._tell)
         try:
             with file.held():
@@ -96,16 +87,10 @@ class Pulling:
 
     def _event(self, shown: dict[str, object]) -> ExportedEvent | None:
         """Return an event as it is stored here; None for what can't be run, which is counted."""
-        if (why := why_missing(shown)) is not None:
-            self._status.add(why)
-            return None
         try:
-            event = ExportedEvent.model_validate(shown)
-        except ValidationError as error:
-            if not self._has_told_odd:
-                self._tell(f"an event is {ODD}: {clean(why_refused(error))}")
-            self._has_told_odd = True
-            self._status.add(ODD)
+            event = read(ExportedEvent, shown)
+        except Skipped as skipped:
+            self._status.skip(skipped)
             return None
         if shown.get("is_redacted"):
             self._sign_anew(event)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from hookonce.providers import Delivery
 from hookonce.receiver.cli.listen.signers import NoSigner, Signers
@@ -18,8 +18,8 @@ from hookonce.receiver.cli.listen.target import Target
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.cli.pulled import ODD, Status, origin_headers, why_missing
-from hookonce.receiver.desk.feeds.transfer import ExportedEvent, why_refused
+from hookonce.receiver.cli.pulled import Skipped, Status, origin_headers, read
+from hookonce.receiver.desk.feeds.transfer import ExportedEvent
 from hookonce.receiver.outbound.forwarding import NotSent, send
 from hookonce.receiver.outbound.signing import EventName, NotSigned, signed_anew
 from hookonce.receiver.remote.pull import CursorFile, Page
@@ -39,14 +39,6 @@ class _Event(ExportedEvent):
     def words(self) -> str:
         """How a line names it."""
         return f"{clean(self.type)}  {clean(self.event_id)}  {self.id}"
-
-
-class _Skipped(Exception):  # noqa: N818  a state of the world
-    """An event is not sent; `kind` is as it is counted, and the text is told, if there is any."""
-
-    def __init__(self, kind: str, text: str = "") -> None:
-        super().__init__(text)
-        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +88,11 @@ class Forwarder:
         number = shown.get("id")
         event = number if isinstance(number, int) else 0
         try:
-            read = self._read(shown)
-            self.introduce(read.source, read.provider)
-            return self._sent(read, shown, ended)
-        except _Skipped as error:
-            self.status.add(error.kind)
-            if text := str(error):
-                self.tell(text)
+            pulled = read(_Event, shown)
+            self.introduce(pulled.source, pulled.provider)
+            return self._sent(pulled, shown, ended)
+        except Skipped as skipped:
+            self.status.skip(skipped)
         return Outcome(event, None)
 
     def introduce(self, source: str, provider: str) -> None:
@@ -120,40 +110,34 @@ class Forwarder:
         """Print a line about the pull."""
         say(f"{'':<12}  {'pulled':<9}  {text}")
 
-    def _read(self, shown: Mapping[str, Any]) -> _Event:
-        if (why := why_missing(shown)) is not None:
-            raise _Skipped(why)
-        try:
-            return _Event.model_validate(shown)
-        except ValidationError as error:
-            raise _Skipped(ODD, f"an event is {ODD}: {clean(why_refused(error))}") from None
-
-    def _signed(self, read: _Event, shown: Mapping[str, Any]) -> Delivery:
+    def _signed(self, pulled: _Event, shown: Mapping[str, Any]) -> Delivery:
         """Return an event as its sender would send it now, with what says where it came from."""
         try:
-            signer = self._signers.of(read.source, read.provider)
+            signer = self._signers.of(pulled.source, pulled.provider)
             signed = signed_anew(
                 signer.provider,
                 signer.secret,
-                Delivery("POST", self._target.url(read.source), read.headers, read.content),
-                EventName(read.event_id, read.type),
+                Delivery("POST", self._target.url(pulled.source), pulled.headers, pulled.content),
+                EventName(pulled.event_id, pulled.type),
                 datetime.now(UTC),
-                is_element=read.is_element,
+                is_element=pulled.is_element,
             )
         except NoSigner:
-            raise _Skipped("of sources that can't be signed for") from None
+            raise Skipped("of sources that can't be signed for") from None
         except NotSigned as error:
-            raise _Skipped("that can't be signed", f"{read.words}: {clean(str(error))}") from None
+            raise Skipped("that can't be signed", f"{pulled.words}: {clean(str(error))}") from None
         return replace(signed, headers={**signed.headers, **origin_headers(self._origin, shown)})
 
-    def _sent(self, read: _Event, shown: Mapping[str, Any], ended: threading.Event | None) -> Outcome | None:
+    def _sent(
+        self, pulled: _Event, shown: Mapping[str, Any], ended: threading.Event | None
+    ) -> Outcome | None:
         while True:
-            signed = self._signed(read, shown)  # anew at each try, since the signed time grows old
+            signed = self._signed(pulled, shown)  # anew at each try, since the signed time grows old
             try:
                 answer = send(signed, self._timeout, reads=_SHOWN)
             except NotSent as error:
                 if error.is_listening or ended is None:
-                    return self._told(read, "no answer", f": {clean(str(error))}", is_taken=False)
+                    return self._told(pulled, "no answer", f": {clean(str(error))}", is_taken=False)
                 if not self._is_waiting:
                     self._is_waiting = True
                     self.tell(f"nothing listens at {clean(signed.url)}; it is tried again until it does")
@@ -165,10 +149,10 @@ class Forwarder:
             is_taken = 200 <= answer.status < 300  # noqa: PLR2004  HTTP's own classes
             said = clean(answer.text.strip())
             word = f"{answer.status} {answer.took // timedelta(milliseconds=1)} ms"
-            return self._told(read, word, f": {said}" if said and not is_taken else "", is_taken=is_taken)
+            return self._told(pulled, word, f": {said}" if said and not is_taken else "", is_taken=is_taken)
 
-    def _told(self, read: _Event, word: str, said: str, *, is_taken: bool) -> Outcome:
+    def _told(self, pulled: _Event, word: str, said: str, *, is_taken: bool) -> Outcome:
         self.status.add("sent" if is_taken else "failed")
         painted = paint("ok" if is_taken else "fail", f"{word:<12}")
-        say(f"{clean(read.source)[:12]:<12}  {painted}  {read.words}{said}")
-        return Outcome(read.id, is_taken)
+        say(f"{clean(pulled.source)[:12]:<12}  {painted}  {pulled.words}{said}")
+        return Outcome(pulled.id, is_taken)
