@@ -36,14 +36,11 @@ def test_event_is_opened_in_a_browser_by_a_senders_id(hookonce, stored, at_the_c
     assert opened == ran.lines
 
 
-@pytest.mark.parametrize(("options", "is_terminal"), [((), False), (("--print",), True)])
-def test_address_is_only_printed_without_a_terminal_or_if_asked(
-    hookonce, stored, at_the_console, opened, monkeypatch, options, is_terminal
-):
-    be_terminal(monkeypatch, is_one=is_terminal)
+def test_address_is_only_printed_without_a_terminal(hookonce, stored, at_the_console, opened, monkeypatch):
+    be_terminal(monkeypatch, is_one=False)
     number = stored("evt_1")
 
-    assert hookonce("events", "open", number, *options).lines == [f"{at_the_console}{number}"]
+    assert hookonce("events", "open", number).lines == [f"{at_the_console}{number}"]
     assert opened == []
 
 

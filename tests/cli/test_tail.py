@@ -14,17 +14,7 @@ pytestmark = pytest.mark.usefixtures("inbox")
 def test_tail_shows_what_comes_and_what_becomes_of_it_until_ctrl_c(inbox, stored, ledger):
     stored("evt_0")
     stored("evt_1")
-    command = [
-        sys.executable,
-        "-m",
-        "hookonce.receiver.cli",
-        "tail",
-        "--json",
-        "--last",
-        "1",
-        "--every",
-        "0.05",
-    ]
+    command = [sys.executable, "-m", "hookonce.receiver.cli", "tail", "--json", "--last", "1"]
     with subprocess.Popen(command, cwd=inbox, stdout=PIPE, stderr=PIPE, text=True) as process:
 
         def next_line():

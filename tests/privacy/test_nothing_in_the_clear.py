@@ -17,8 +17,6 @@ from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Ter
 from hookonce.receiver.ledger import commands, handshake_secrets
 from hookonce.receiver.ledger.maintenance import key_rotation
 from hookonce.receiver.ledger.queries import event_details
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.replay import transfer
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.inbox import inbox
@@ -154,10 +152,6 @@ def check_shown(inbox):
     outcome = commands.find(inbox.connection, {("commands.pay", "c" * 64)}, KEYRING)["commands.pay", "c" * 64]
     assert outcome.result[REFUSAL]["detail"] == CANARY
     assert handshake_secrets.kept(inbox.connection, "asana", KEYRING) == CANARY
-    exported = [kept.runs for kept in transfer.kept(inbox.connection, KEYRING, Filter(), runs=True)]
-    assert [run["result"] for runs in exported for run in runs if run["handler"] == "returns"] == [
-        {"iban": CANARY}
-    ]
 
 
 def test_class_and_place_of_an_error_stay_for_grouping(inbox):

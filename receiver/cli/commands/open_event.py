@@ -16,10 +16,9 @@ from hookonce.receiver.config.settings import CONSOLE_VARIABLE
 from hookonce.receiver.desk.events import EventPath, get_event
 
 
-@click.command("open", epilog=examples("hookonce events open 12", "hookonce events open evt_1Nxy --print"))
+@click.command("open", epilog=examples("hookonce events open 12", "hookonce events open stripe:evt_1Nxy"))
 @click.argument("reference", metavar="ID", shell_complete=completion_types.EVENTS)
-@click.option("--print", "only_prints", is_flag=True, help="Print the address, and open nothing.")
-def open_(reference: str, *, only_prints: bool) -> None:
+def open_(reference: str) -> None:
     """Open an event's page of the console in a browser.
 
     Its address is printed, too, and nothing but that without a terminal. ID is the ledger id, source:event_id, or how a
@@ -30,7 +29,7 @@ def open_(reference: str, *, only_prints: bool) -> None:
         found = here.ask(get_event, which=asking(EventPath, event=reference))
     url = f"{console}/admin/events/{found.id}"
     click.echo(url)
-    if not only_prints and sys.stdout.isatty() and not webbrowser.open(url):
+    if sys.stdout.isatty() and not webbrowser.open(url):
         tell("no browser is found here; open the address elsewhere")
 
 

@@ -18,8 +18,8 @@ from hookonce.receiver.desk.feeds.following import MAX_LAST, FollowRequest, foll
 from hookonce.receiver.desk.rows import Event
 
 _WIDTHS = (20, 12, 8)
-_RETRY_INTERVAL: Final = 0.5
-"""Seconds before the database is tried again."""
+_INTERVAL: Final = 0.5
+"""Seconds between two looks, also for a database that was away."""
 _INTERVAL_AT: Final = 2.0
 """Seconds between two looks at another inbox: each is a request of its API, under a token's limit."""
 
@@ -33,15 +33,8 @@ _INTERVAL_AT: Final = 2.0
     type=click.IntRange(0, MAX_LAST),
     help="Begin with the last so many.",
 )
-@click.option(
-    "--every",
-    default=0.5,
-    show_default=True,
-    type=click.FloatRange(0.05, 60),
-    help="Seconds between two looks.",
-)
 @AS_JSON
-def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
+def tail(last: int, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
     """Print events as they come, and again whenever their status changes, until Ctrl-C.
 
     With --status only what takes on that status. Goes on by itself after the database was away. With `hookonce --at` it
@@ -57,12 +50,12 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
                         found = here.ask(follow_events, asked=asking(FollowRequest, **given, **position))
                         position = {"after": found.after, "seen": found.seen}
                         _print(found.data, as_json=as_json)
-                        sleep(max(every, _INTERVAL_AT) if at() else every)
+                        sleep(_INTERVAL_AT if at() else _INTERVAL)
             except AWAY as error:
                 if "after" not in position:
                     raise
                 tell(f"the database is away ({type(error).__name__}); waiting for it")
-                sleep(_RETRY_INTERVAL)
+                sleep(_INTERVAL)
 
 
 def _print(rows: Iterable[Event], *, as_json: bool) -> None:

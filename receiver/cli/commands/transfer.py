@@ -23,18 +23,17 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 @click.command("export")
 @choosing
-@click.option("--runs", is_flag=True, help="With the runs of each event.")
 @click.option(
     "--output", type=click.File("w", encoding="ascii", lazy=True), default="-", help="A file; default stdout."
 )
-def export(*, runs: bool, output: IO[str], **options: Any) -> None:  # noqa: ANN401  options
+def export(*, output: IO[str], **options: Any) -> None:  # noqa: ANN401  options
     """Write events as JSON, one per line, oldest first.
 
     With headers, and the body as text or, if it is none, base64. Credentials in headers were never stored.
     Bodies that are sealed at rest are written open.
     """
     with own_desk() as here:
-        for document in exported(here, Filter(**given_of(options)), runs=runs):
+        for document in exported(here, Filter(**given_of(options))):
             print_json(document, output)
 
 

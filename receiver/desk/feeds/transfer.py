@@ -38,7 +38,7 @@ def _decodable(text: str) -> str:
 
 
 class ExportedEvent(BaseModel):
-    """The fields that an import needs; others (id, status, runs …) are of the other ledger."""
+    """The fields that an import needs; others (id, status …) are of the other ledger."""
 
     source: str = Field(pattern=f"^{SOURCE_NAME.pattern}$")
     provider: str = Field(min_length=1, max_length=255)
@@ -98,13 +98,12 @@ def why_refused(error: ValidationError) -> str:
     return f"{f'{where}: ' if where else ''}{first['msg'].removeprefix('Value error, ')}"
 
 
-def exported(desk: Desk, wanted: Filter, *, runs: bool) -> Iterator[dict[str, Any]]:
-    """Yield the documents of matching events, oldest first, opened; with their runs if asked.
+def exported(desk: Desk, wanted: Filter) -> Iterator[dict[str, Any]]:
+    """Yield the documents of matching events, oldest first, opened.
 
     Raises: `CannotDecrypt` with the event that no configured key opens.
     """
-    for event in transfer.kept(desk.connection, desk.settings.keyring, wanted, runs=runs):
-        yield _document(event) | ({"runs": event.runs} if runs else {})
+    yield from map(_document, transfer.kept(desk.connection, desk.settings.keyring, wanted))
 
 
 def take_in(desk: Desk, events: Sequence[ExportedEvent], *, run: bool, in_order: bool = False) -> Taken:

@@ -1,13 +1,12 @@
 """Takes events out of a ledger and into another: as they are kept there, opened, and each exactly once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import psycopg
 from psycopg.rows import dict_row
 
-from hookonce.receiver.encryption import Keyring, result_context
-from hookonce.receiver.ledger import results
+from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries import event_filter
@@ -30,11 +29,6 @@ SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS
 FROM ({{events}}) AS e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
 """  # noqa: S608  constants
 
-_RUNS = """
-SELECT event, handler, status, attempts, started_at, finished_at, result, sealed_result, key_id
-FROM hookonce.run_states WHERE event = ANY(%s) ORDER BY event, handler
-"""
-
 # What nobody can read is dead and stays so: there is nothing of it in the queue, and nothing in it to be released.
 _HOLD = f"UPDATE hookonce.queue SET waits = '{Waits.HELD}' WHERE event = ANY(%s)"  # noqa: S608  a constant
 
@@ -48,7 +42,6 @@ class Kept:
     is_element: bool
     fingerprint: bytes
     id_is_signed: bool
-    runs: list[dict[str, object]] = field(repr=False)
 
 
 @dataclass(slots=True)
@@ -60,10 +53,8 @@ class Taken:
     conflicts: int = 0
 
 
-def kept(
-    connection: psycopg.Connection, keyring: Keyring, wanted: Filter, *, runs: bool = False
-) -> Iterator[Kept]:
-    """Yield all matching events, oldest first, a page at a time, so memory stays small; with their runs if asked."""
+def kept(connection: psycopg.Connection, keyring: Keyring, wanted: Filter) -> Iterator[Kept]:
+    """Yield all matching events, oldest first, a page at a time, so memory stays small."""
     low, top = extent(connection, wanted)
     query = _WITH_BODIES.format(events=event_filter.rows(_COLUMNS, wanted, "ASC")).encode()
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -71,8 +62,7 @@ def kept(
             to = min(low + TRANSFER_WINDOW, top)
             page = wanted.parameters | {"low": low, "top": to, "limit": TRANSFER_PAGE_SIZE}
             rows = cursor.execute(query, page, prepare=False).fetchall()
-            found = _runs(connection, keyring, [row["id"] for row in rows]) if runs else {}
-            yield from (_kept(keyring, row, found.get(row["id"], [])) for row in rows)
+            yield from (_kept(keyring, row) for row in rows)
             low = rows[-1]["id"] + 1 if len(rows) == TRANSFER_PAGE_SIZE else to
 
 
@@ -107,20 +97,7 @@ def take(  # noqa: PLR0913  the last by keyword
     taken.conflicts += verdicts.count(Verdict.CONFLICT)
 
 
-def _runs(
-    connection: psycopg.Connection, keyring: Keyring, ids: Sequence[int]
-) -> dict[int, list[dict[str, object]]]:
-    found: dict[int, list[dict[str, object]]] = {}
-    with connection.cursor(row_factory=dict_row) as cursor:
-        for row in cursor.execute(_RUNS, [list(ids)]):
-            event, sealed, key = row.pop("event"), row.pop("sealed_result"), row.pop("key_id")
-            bond = result_context(event, row["handler"])
-            row["result"], _ = results.opened(keyring, bond, row["result"], sealed, key)
-            found.setdefault(event, []).append(row)
-    return found
-
-
-def _kept(keyring: Keyring, row: dict[str, object], runs: list[dict[str, object]]) -> Kept:
+def _kept(keyring: Keyring, row: dict[str, object]) -> Kept:
     columns = {name: row.pop(name) for name in ("url", "headers", "body", "key_id")}
     fingerprint = bytes(row.pop("fingerprint"))  # type: ignore[call-overload]
     names = {"source": row["source"], "event_id": row["event_id"], "fingerprint": fingerprint}
@@ -131,5 +108,4 @@ def _kept(keyring: Keyring, row: dict[str, object], runs: list[dict[str, object]
         is_element=bool(row.pop("is_element")),
         fingerprint=fingerprint,
         id_is_signed=bool(row.pop("id_is_signed")),
-        runs=runs,
     )
