@@ -23,6 +23,7 @@ from hookonce.receiver.desk.forms import Field, facts, fields, tables
 from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Asks
 
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask.")
 Column = str | Callable[[Any], object]
 """The field of a row that stands in a column, or what is made of the row."""
 
@@ -99,8 +100,8 @@ def planned(
 ) -> click.Command:
     """Make the command that shows the plan of an action, does what it shows, and shows what was done.
 
-    `ask` asks in between what can't be undone, unless --yes is given. `then` tells the rest, and returns whether
-    something was left: that is the exit code 3. For `left_alone` see `carried_out`.
+    `ask` asks in between what can't be undone, unless the option `YES` is given. `then` tells the rest, and returns
+    whether something was left: that is the exit code 3. For `left_alone` see `carried_out`.
     """
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
@@ -110,8 +111,7 @@ def planned(
         if then(here, models, found):
             sys.exit(Exit.PARTIAL)
 
-    yes = [click.Option(["--yes"], is_flag=True, help="Do not ask.")] if ask else []
-    return made(action, run, more=yes, **said)
+    return made(action, run, **said)
 
 
 def shown(

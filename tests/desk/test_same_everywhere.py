@@ -71,7 +71,7 @@ MISTAKES = [
     ("get_event", {"event": "evt_1"}, ["events", "show", "evt_1"], "several events begin with 'evt_1'"),
     ("get_event_body", {"event": "999"}, ["events", "show", "999", "--raw"], _unknown("999")),
     ("diff_event", {"event": "nope"}, ["events", "diff", "nope"], _unknown("nope")),
-    ("list_steps", {"event": "nope"}, ["steps", "list", "nope"], _unknown("nope")),
+    ("list_steps", {"event": "nope"}, ["steps", "show", "nope"], _unknown("nope")),
 ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hookonce.receiver.cli.action_command import planned
+from hookonce.receiver.cli.action_command import YES, planned
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.words import counted_events
@@ -34,6 +34,7 @@ discard = planned(
     ID, or choose all that match the options. With --handler only the runs of that handler are discarded. Running events
     are left alone. Exit 3 if some were, or are not in the ledger.
     """,
+    more=[YES],
     epilog=examples(
         "hookonce events discard --status dead --issue 1f0c2a9be477",
         "hookonce events discard 12 stripe:evt_1Nxy",

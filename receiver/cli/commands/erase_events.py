@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from hookonce.receiver.cli.action_command import planned
+from hookonce.receiver.cli.action_command import YES, planned
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.words import counted, counted_events
@@ -67,6 +67,7 @@ erase = planned(
         ),
         "refused_until": None,
     },
+    more=[YES],
     epilog=examples(
         "hookonce events erase --body ada@example.com",
         "hookonce events erase --where '$.data.object.customer=cus_1' --dry-run",
