@@ -332,9 +332,9 @@ def test_batch_that_takes_too_long_is_halved(inbox):
 
     def handler(events, tx):
         sizes.append(len(events))
-        tx.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": 0.08 * len(events)})
+        tx.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": 30 if len(events) > 4 else 0})
 
-    on_batches(inbox, handler, timeout=timedelta(seconds=0.5))
+    on_batches(inbox, handler, timeout=timedelta(seconds=1))
     inbox.deliver(*names(8))
 
     inbox.work()

@@ -231,14 +231,14 @@ def test_lease_is_short_and_renewed_in_a_transaction_too(inbox, long, monkeypatc
 
 def test_step_lasts_as_long_as_the_renewed_lease_of_its_run(inbox, long, monkeypatch, other_worker):
     monkeypatch.setattr(leases, "RENEW_INTERVAL", timedelta(seconds=0.05))
-    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=1))
     calls, taken = [], []
 
     def charges(event):
         def charge(key):
             calls.append(key)
-            inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now() + interval '1 s'")
-            [(end,)] = inbox.rows("SELECT lease_until + interval '0.2 s' FROM hookonce.run_states")
+            [(end,)] = inbox.rows(
+                "UPDATE hookonce.claims SET lease_until = now() + interval '1 s' RETURNING now() + interval '1.2 s'"
+            )
             until(lambda: inbox.connection.execute("SELECT now() > %s", [end]).fetchone()[0])
             taken.append(other_worker.run_due())
             return len(calls)

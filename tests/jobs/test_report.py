@@ -14,6 +14,7 @@ from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.run_limits import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.processes import repeating
 from tests.support.desk import soon
 from tests.support.inbox import effect
 from tests.support.waiting import until
@@ -159,8 +160,11 @@ def test_report_that_fails_is_made_again(inbox, drain, onlooker, error):
 
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("is_held_up", [False, True])
-def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hangs(inbox, drain, is_held_up):
+def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hangs(
+    inbox, drain, monkeypatch, is_held_up
+):
     reached, let_go, ended = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(repeating, "_END_PATIENCE", timedelta(seconds=1 if is_held_up else 60))
 
     @contextmanager
     def connect():

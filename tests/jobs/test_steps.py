@@ -445,7 +445,7 @@ def test_async_step_that_takes_too_long_is_cut_off_and_recovered(inbox, bank):
     async def pay(event, _):
         return await event.step("charge", charge, recover=bank.find)
 
-    inbox.on(pay, timeout=timedelta(seconds=0.3))
+    inbox.on(pay, attempts=9, timeout=timedelta(seconds=0.3))
     inbox.deliver("a")
 
     inbox.work()
@@ -460,6 +460,7 @@ def test_sync_step_that_takes_too_long_is_cut_off_and_recovered(inbox, bank):
 
     inbox.on(
         named(lambda event, _: event.step("charge", charge, recover=bank.find), "pay"),
+        attempts=9,
         timeout=timedelta(seconds=0.3),
     )
     inbox.deliver("a")

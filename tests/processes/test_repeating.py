@@ -1,12 +1,12 @@
 """What repeated work raises is logged: a server that is away in a word, a mistake with its traceback."""
 
 import logging
-import threading
 from datetime import timedelta
 
 import pytest
 
 from hookonce.receiver.processes.repeating import Repeating
+from tests.support.waiting import until
 
 
 class Failing(Repeating):
@@ -14,10 +14,9 @@ class Failing(Repeating):
 
     def __init__(self, error):
         super().__init__("failing", timedelta(hours=1), "nothing was written")
-        self.error, self.has_begun = error, threading.Event()
+        self.error = error
 
     def look(self):
-        self.has_begun.set()
         raise self.error
 
 
@@ -31,8 +30,8 @@ class Failing(Repeating):
 def test_error_is_logged_with_its_traceback_unless_it_is_expected(caplog, error, line):
     caplog.set_level(logging.INFO)
 
-    with Failing(error) as failing:
-        assert failing.has_begun.wait(10)
+    with Failing(error):
+        until(lambda: caplog.records)
 
     assert [
         (each.levelname, each.message, each.exc_info and each.exc_info[0]) for each in caplog.records

@@ -31,7 +31,7 @@ class Inbox:
 
     def on(self, function, *, pattern="*", **changes):
         options = {"attempts": 3, "backoff": (timedelta(0), timedelta(0))}
-        options |= {"timeout": timedelta(seconds=5)} | changes
+        options |= {"timeout": timedelta(minutes=1)} | changes
         self.registry.add(Handler(function.__name__, "stripe", pattern, function, **options))
 
     def deliver(self, *ids, **changes):

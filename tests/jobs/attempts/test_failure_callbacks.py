@@ -12,7 +12,6 @@ from tests.support.inbox import effect
 @pytest.fixture(autouse=True)
 def callbacks(monkeypatch):
     monkeypatch.setattr(failure_callbacks, "callbacks", [])
-    monkeypatch.setattr(failure_callbacks, "TIMEOUT", timedelta(seconds=2))
 
 
 def shaky(event, tx):
@@ -80,7 +79,8 @@ async def fail_asynchronously(_):
 
 
 @pytest.mark.parametrize("callback", [hang, leave, break_off, fail_asynchronously])
-def test_callback_that_fails_harms_no_run_and_no_other_callback(inbox, caplog, callback):
+def test_callback_that_fails_harms_no_run_and_no_other_callback(inbox, caplog, monkeypatch, callback):
+    monkeypatch.setattr(failure_callbacks, "TIMEOUT", timedelta(seconds=2))
     heard = []
     hookonce.on_failure(callback)
     hookonce.on_failure(heard.append)

@@ -20,14 +20,14 @@ import os, signal, time
 from sqlalchemy import text
 from hookonce import on
 
-@on("stripe", "poison", attempts=2, timeout=5)
+@on("stripe", "poison", attempts=2, timeout=60)
 def poison(event, tx):
     time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGKILL)
 
-@on("stripe", "innocent", attempts=1, timeout=5)
+@on("stripe", "innocent", attempts=1, timeout=60)
 def innocent(event, tx):
-    time.sleep(0.2)
+    time.sleep(1)
     tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
 
 @on("stripe", "long", attempts=1, timeout=60)

@@ -163,7 +163,7 @@ def test_graceful_stop_waits_for_what_is_under_way_and_gives_back_the_rest(inbox
     inbox.deliver("l", type="long")
     inbox.deliver("s", type="short")
 
-    with pool_of(4, timeouts=Timeouts(stop=timedelta(seconds=1))) as pool:
+    with pool_of(4, timeouts=Timeouts(stop=timedelta(seconds=3))) as pool:
         pool.run_due()
         until(lambda: [row[2] for row in inbox.runs()], ["running"] * 2)
         stopping.set()
@@ -243,8 +243,11 @@ def all_ended(inbox):
 
 @pytest.mark.usefixtures("late_cancellations")
 def test_cancellation_that_comes_late_does_not_hit_the_next_run_of_the_slot(inbox, pool_of):
+    begun = threading.Event()
+
     def late(_event, _tx):
         with suppress(TimeUp):
+            begun.set()
             while True:
                 time.sleep(0.01)
 
@@ -256,11 +259,11 @@ def test_cancellation_that_comes_late_does_not_hit_the_next_run_of_the_slot(inbo
 
     with pool_of(1) as pool:
         pool.run_due()
-        until(lambda: [row[2] for row in inbox.runs()], ["running"])
+        assert begun.wait(20)
         pool.run_due(inbox.deliver("a", type="asks"))
         until(all_ended(inbox))
 
-    assert failures(inbox) == []
+    assert "asks" not in [handler for handler, *_ in failures(inbox)]
 
 
 @pytest.mark.usefixtures("late_cancellations")
@@ -281,11 +284,11 @@ def test_cancellation_that_comes_late_does_not_hit_who_is_lent_the_connection(in
 
     with pool_of(3) as pool:
         pool.run_due()
-        assert has_let_go.wait(10)
+        assert has_let_go.wait(20)
         pool.run_due(inbox.deliver("a", type="asks"))
         until(all_ended(inbox))
 
-    assert failures(inbox) == []
+    assert "asks" not in [handler for handler, *_ in failures(inbox)]
 
 
 @pytest.mark.parametrize("tx", [None, "none"])
@@ -294,8 +297,11 @@ def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch,
     monkeypatch.setattr(PreparingConnection, "cancel_safe", lambda *_, **__: hangs.wait(60))
     monkeypatch.setattr(attempt_connection, "_MARGIN", 0.1)
 
+    begun = threading.Event()
+
     def waits():
         with suppress(TimeUp):
+            begun.set()
             while True:
                 time.sleep(0.01)
 
@@ -313,7 +319,7 @@ def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch,
 
     with pool_of(1, timeouts=Timeouts(cancellation=timedelta(seconds=0.1))) as pool:
         pool.run_due()
-        until(lambda: [row[2] for row in inbox.runs()], ["running"])
+        assert begun.wait(20)
         pool.run_due(inbox.deliver("n", type="next"))
         until(all_ended(inbox))
         hangs.set()
