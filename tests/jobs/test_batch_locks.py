@@ -1,7 +1,6 @@
 """In which order batches lock what others lock as well: two that go opposite ways end in a deadlock."""
 
 import threading
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -14,7 +13,7 @@ from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from tests.jobs.test_batches import Batches, names, on_batches
 from tests.support.claiming import claim_batch, lapse
 from tests.support.inbox import inbox
-from tests.support.waiting import until
+from tests.support.waiting import PATIENT, until
 
 __all__ = ["inbox"]
 
@@ -24,11 +23,10 @@ IS_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AN
 @pytest.fixture
 def holds_while_it_waits_for(inbox):
     """A function: whether what is done on a connection has locked some rows when it waits for others."""
-    patient = {"lock": timedelta(seconds=20), "statement": timedelta(seconds=20)}
     url = inbox.settings.database_url
 
     def holds_while_it_waits_for(act, others, rows):
-        with connections.connect(url) as holder, connections.connect(url, **patient) as connection:
+        with connections.connect(url) as holder, connections.connect(url, **PATIENT) as connection:
             thread = threading.Thread(target=act, args=[connection])
             try:
                 with holder.transaction():

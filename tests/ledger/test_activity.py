@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.runs import ignored
 from hookonce.receiver.ledger.stats import activity, event_counts, redeliveries, source_activity
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.waiting import PATIENT
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 AN_HOUR_AGO = datetime.now(UTC) - HOUR
@@ -156,13 +157,13 @@ def test_ends_are_counted_once_while_replays_and_sweeps_race(connection, databas
     barrier = threading.Barrier(3, timeout=20)
 
     def replays(mine):
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             for each in mine:
                 list(replay(own, [each], "a test", again=True))
 
     def fills():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             fill(own)
 
@@ -192,7 +193,7 @@ def test_activity_leaves_out_the_minute_that_is_not_over(connection):
 
 def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url):
     def sweep():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             for _ in range(10):
                 activity.fill(own)

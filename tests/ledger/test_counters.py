@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
+from tests.support.waiting import PATIENT
 
 HELD = Tally(Kind.MET, "stripe", "held")
 
@@ -30,7 +31,7 @@ def test_counter_is_a_sum_since_ever_and_one_of_this_minute(connection):
 
 def test_counter_loses_nothing_where_many_add_at_once(connection, database_url):
     def add():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             for _ in range(20):
                 counters.add(own, {HELD: 1, Tally(Kind.CONFLICT, "stripe"): 1, Tally(Kind.REFUSED, "a"): 1})

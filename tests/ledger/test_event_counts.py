@@ -12,6 +12,7 @@ from hookonce.receiver.ledger.store import store
 from tests.support.event_sums import differences
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
+from tests.support.waiting import PATIENT
 
 SPAN = timedelta(minutes=1)
 
@@ -108,7 +109,7 @@ def test_counts_wait_for_a_transaction_that_may_hold_a_smaller_id(connection, da
 
 def test_counts_are_right_when_many_count_at_one_moment(connection, database_url):
     def sweep():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             for _ in range(5):
                 count(own)
@@ -252,7 +253,7 @@ def test_counts_are_those_of_the_ledger_while_all_happens_at_once(connection, da
 
     def repeat(what):
         def loop():
-            with connections.connect(database_url) as own:
+            with connections.connect(database_url, **PATIENT) as own:
                 while not stop.is_set():
                     what(own)
 

@@ -15,6 +15,7 @@ from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events, lose_events
 from tests.support.rewording import reword
+from tests.support.waiting import PATIENT
 
 SECOND = timedelta(seconds=1)
 
@@ -121,7 +122,7 @@ def test_nothing_is_taken_for_lost_while_it_comes_and_ends(connection, database_
     stop, found = threading.Event(), []
 
     def looks():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             while not stop.is_set():
                 found.extend(lost_events.found_so_far(own, SECOND))
 

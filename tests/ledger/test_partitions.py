@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
+from tests.support.waiting import PATIENT
 
 DAY = date(2031, 5, 6)
 
@@ -41,7 +42,7 @@ def test_partition_has_the_key_of_its_table(connection):
 
 def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url):
     def make():
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             for ahead in range(5):
                 partitions.make_partition(own, DAY + timedelta(days=ahead))

@@ -18,7 +18,7 @@ from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import put_into_state
-from tests.support.waiting import until
+from tests.support.waiting import PATIENT, until
 
 WAITS = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -55,7 +55,7 @@ def replaying(database_url):
 
     def start(*numbers):
         def run():
-            with connections.connect(database_url) as own:
+            with connections.connect(database_url, **PATIENT) as own:
                 outcomes.extend(replay(own, numbers, "a test", again=True))
 
         outcomes = []
@@ -282,7 +282,7 @@ def test_replays_ends_and_retention_at_once_lose_and_double_nothing(connection, 
     def repeat(what):
         def loop():
             try:
-                with connections.connect(database_url) as own:
+                with connections.connect(database_url, **PATIENT) as own:
                     while not stop.is_set():
                         what(own)
             except Exception as error:  # noqa: BLE001  whatever it is

@@ -104,7 +104,10 @@ WHERE c.relnamespace = 'hookonce'::regnamespace AND c.relkind IN ('r', 'p', 'v',
       AND has_column_privilege(%s, c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES')
 """
 PROMISED = (event_states, events, failures, queue, run_states, runs)
-TODAY = datetime.now(UTC).date()
+
+
+def today():
+    return datetime.now(UTC).date()
 
 
 @pytest.fixture
@@ -171,7 +174,7 @@ def test_role_can_not_do_the_work_of_others(given, task, statement):
         connections.connect(given.url(task)) as connection,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
-        connection.execute(statement.replace("{today}", f"{TODAY:%Y%m%d}"))
+        connection.execute(statement.replace("{today}", f"{today():%Y%m%d}"))
 
 
 def test_reader_reads_the_promised_columns_and_no_other(given):
@@ -248,13 +251,13 @@ def test_desk_erases_what_has_died_by_what_it_holds(given):
 
 @pytest.mark.parametrize("task", [Task.RECEIVER, Task.WORKER, Task.DESK])
 def test_role_that_owns_nothing_makes_the_days_that_are_missing(given, task):
-    day = TODAY + timedelta(days=400)
+    day = today() + timedelta(days=400)
     with connections.connect(given.url(task)) as connection:
         partitions.make_partition(connection, day)
         partitions.make_partition(connection, day)
 
     assert day in partitions.days(given.owner)
-    assert partitions.days(given.owner).keys() >= {TODAY}
+    assert partitions.days(given.owner).keys() >= {today()}
     (owners,) = given.owner.execute(
         "SELECT count(DISTINCT relowner) FROM pg_class WHERE relname LIKE 'bodies%' AND relkind IN ('r', 'p')"
     ).fetchone()
@@ -263,21 +266,21 @@ def test_role_that_owns_nothing_makes_the_days_that_are_missing(given, task):
 
 def test_day_made_by_a_function_has_the_bounds_of_its_day(given):
     bounds = "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = %s"
-    name = f"bodies_{TODAY:%Y%m%d}"
+    name = f"bodies_{today():%Y%m%d}"
     (before,) = given.owner.execute(bounds, [name]).fetchone()
     given.owner.execute(f"DROP TABLE hookonce.{name}")
 
     with psycopg.connect(given.url(Task.WORKER) + "%20-c%20timezone%3DAsia/Tokyo") as connection:
-        partitions.make_partition(connection, TODAY)
+        partitions.make_partition(connection, today())
 
     assert given.owner.execute(bounds, [name]).fetchone() == (before,)
 
 
 def test_worker_drops_a_day_that_nothing_needs(given):
     with connections.connect(given.url(Task.WORKER)) as connection:
-        assert partitions.drop_day(connection, TODAY) is DropResult.DROPPED
+        assert partitions.drop_day(connection, today()) is DropResult.DROPPED
 
-    assert TODAY not in partitions.days(given.owner)
+    assert today() not in partitions.days(given.owner)
 
 
 def test_function_drops_no_day_whose_events_are_yet_to_be_handled(given):
@@ -288,7 +291,7 @@ def test_function_drops_no_day_whose_events_are_yet_to_be_handled(given):
         connections.connect(given.url(Task.WORKER)) as connection,
         pytest.raises(psycopg.errors.ObjectInUse),
     ):
-        connection.execute("SELECT hookonce.drop_partition(%s)", [TODAY])
+        connection.execute("SELECT hookonce.drop_partition(%s)", [today()])
 
 
 def test_functions_are_nobodys_who_was_not_given_them(given):
@@ -387,10 +390,10 @@ def test_ledger_is_given_to_the_role_that_upgrades(given):
 
     assert migrate.upgrade(url) == migrate.upgrade(given.base)
     with connections.connect(url) as connection:
-        partitions.make_partition(connection, TODAY + timedelta(days=400))
+        partitions.make_partition(connection, today() + timedelta(days=400))
         connection.execute("CREATE TABLE hookonce.later (n int)")
     with connections.connect(given.url(Task.WORKER)) as connection:
-        partitions.make_partition(connection, TODAY + timedelta(days=401))
+        partitions.make_partition(connection, today() + timedelta(days=401))
     given.owner.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(sql.Identifier(name)))
 
 

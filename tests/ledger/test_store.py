@@ -8,6 +8,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import RetryId, Verdict, store, store_in
 from hookonce.receiver.processes.waits import InThread, run
 from tests.support.new_event import new_event
+from tests.support.waiting import PATIENT
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_store_holds_a_repeat_when_the_source_says_so(connection):
 
 def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
     def deliver(n):
-        with connections.connect(database_url) as own:
+        with connections.connect(database_url, **PATIENT) as own:
             barrier.wait()
             event = new_event(f"id-{n}", id_is_signed=False, hold_repeats=True)
             answers.append(store(own, [event])[event.key].verdict)
@@ -182,7 +183,7 @@ def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
         waiting.join(0.2)
         assert not late
         twin.commit()
-        waiting.join(5)
+        waiting.join()
 
     assert late == [Verdict.DUPLICATE]
 

@@ -14,7 +14,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import LOCK_RETRIES, RetryId, Verdict, retry_locks, store
 from hookonce.receiver.source import Source
 from tests.support.new_event import new_event
-from tests.support.waiting import until
+from tests.support.waiting import PATIENT, until
 
 ROUNDS = 60
 MINUTE = timedelta(minutes=1)
@@ -30,7 +30,7 @@ def at_once(database_url, rounds):
     answers = [[], []]
 
     def receive(which):
-        with connections.connect(database_url) as connection:
+        with connections.connect(database_url, **PATIENT) as connection:
             for copies in rounds:
                 start.wait()
                 batch = copies[which]
@@ -116,7 +116,7 @@ def test_event_with_retry_ids_waits_for_one_of_its_locks_and_others_for_none(dat
     done = []
 
     def receive():
-        with connections.connect(database_url) as connection:
+        with connections.connect(database_url, **PATIENT) as connection:
             done.append(store(connection, [copy])[copy.key].verdict)
 
     with (

@@ -83,13 +83,20 @@ def test_reader_that_outlasts_all_tries_is_named(behind):
 def test_deliveries_go_on_while_an_upgrade_waits_for_a_reader(behind):
     reached = []
     upgrade = threading.Thread(target=lambda: reached.append(migrate.upgrade(behind, PATIENT)))
-    with connections.connect(behind) as intake, psycopg.connect(behind, autocommit=True) as watch:
+    patient = {
+        "lock": timedelta(seconds=5),
+        "statement": timedelta(seconds=5),
+    }  # far less than the upgrade is
+    with (
+        connections.connect(behind, **patient) as intake,
+        psycopg.connect(behind, autocommit=True) as watch,
+    ):
         with reading(behind, "hookonce.events, hookonce.runs"):
             upgrade.start()
             for number in range(4):
                 until(lambda: watch.execute(WAITING).fetchone()[0] > 0, what="the upgrade's wait")
                 intake.execute(DELIVERY, [f"evt_{number}"])
-        upgrade.join(20)
+        upgrade.join()
         stored = watch.execute("SELECT count(*) FROM hookonce.events").fetchone()[0]
 
     assert reached == [SECOND]

@@ -8,8 +8,11 @@ deadline that passes is a `DeadlineMissed`; that alone is tried a second time (t
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import timedelta
 
 ENOUGH = 20  # seconds: on a machine that is busy with other things too
+PATIENT = {"lock": timedelta(seconds=ENOUGH), "statement": timedelta(seconds=ENOUGH)}
+"""For connections that race: what holds a lock may have no turn for a second, in which a receiver's would give up."""
 BREATH = 0.01  # seconds between two looks
 SHARE = 6
 """So many times as long as a look took is the pause after it: looking must not take the time of what is looked at."""
