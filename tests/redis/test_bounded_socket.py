@@ -8,8 +8,8 @@ from hookonce.receiver.redis.bounded_socket import BoundedSocket
 from hookonce.receiver.redis.client import ANSWER_SIZE, RedisUnavailable, asking, connect
 from tests.support.hostile_redis import honest
 
-SECOND = 1.0
-"""Far less than an endless answer takes, and four times as long as one may."""
+PROMPT = 10
+"""Seconds; an endless answer takes for ever, and one may take a quarter of a second."""
 
 
 def saying(answer):
@@ -32,7 +32,7 @@ def test_answer_that_drips_is_given_up_when_its_time_is_over(hostile, pause):
         with pytest.raises(RedisUnavailable, match="TimeoutError"), asking():
             asked.get("a")
 
-    assert 0.2 < time.monotonic() - began < SECOND
+    assert 0.2 < time.monotonic() - began < PROMPT
 
 
 def test_answer_that_is_too_large_is_given_up_before_it_is_read(hostile):
