@@ -167,7 +167,7 @@ def test_replay_stopped_by_ctrl_c_says_how_to_go_on_and_goes_on(hookonce, stored
     with subprocess.Popen(command, cwd=inbox, stdout=PIPE, stderr=PIPE, text=True) as process:
         first = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=60)
 
     assert (process.returncode, first["id"]) == (3, numbers[0])
     assert "stopped; continue with `hookonce replay --continue 1`" in said

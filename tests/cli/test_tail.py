@@ -29,7 +29,7 @@ def test_tail_shows_what_comes_and_what_becomes_of_it_until_ctrl_c(inbox, stored
         put_into_state(ledger, number, "done")
         seen.append(next_line())
         process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=10)
+        rest, said = process.communicate(timeout=60)
 
     assert seen == [("evt_1", "received"), ("evt_2", "received"), ("evt_2", "done")]
     assert (process.returncode, rest) == (0, "")

@@ -75,7 +75,7 @@ def served(ledger):
 
 
 def answers(port):
-    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    socket.create_connection(("127.0.0.1", port), timeout=10).close()
     return True
 
 

@@ -64,7 +64,7 @@ def said_until_interrupted(inbox, *command, sign):
 def answers(port):
     try:
         return requests.get(f"http://127.0.0.1:{port}/livez", timeout=10).ok
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
 
 

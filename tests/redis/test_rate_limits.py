@@ -61,7 +61,7 @@ def test_bucket_is_filled_again(limits):
     fast = Bucket("a", Limit(2, timedelta(milliseconds=40)))
     taken(limits, fast, 2)
 
-    threading.Event().wait(limits.wait([fast]).total_seconds() + 0.01)
+    threading.Event().wait(limits.wait([fast], Asking.LOOK).total_seconds() + 0.01)
 
     assert taken(limits, fast, 1) == [True]
 

@@ -43,7 +43,7 @@ class Listening:
         profile = Profile("prod", served.url, served.token(uuid.uuid4().hex, "read", "bodies"))
         to = target(url, elsewhere=False)
         self.forwarder = Forwarder(
-            profile.url, to, timedelta(seconds=0.3), Signers(configured(), self.file), self.file
+            profile.url, to, timedelta(minutes=1), Signers(configured(), self.file), self.file
         )
         since = datetime.now(UTC) - timedelta(hours=1)
         self._puller = Puller(Client(profile), Wanted(since, **wanted), self.file, self.forwarder.tell)
@@ -126,9 +126,11 @@ def test_failure_is_shown_and_the_next_event_follows(served, listening, target_p
 def test_target_that_hangs_is_given_up(served, listening, target_program, capsys):
     served.inbox.deliver("evt_1")
     hanging = threading.Event()
-    target_program.answer = lambda _: hanging.wait(5) and 200
+    target_program.answer = lambda _: hanging.wait(60) and 200
+    here = listening()
+    here.forwarder._timeout = timedelta(seconds=0.3)  # noqa: SLF001  too short for an answer under load
 
-    listening().run()
+    here.run()
     hanging.set()
 
     assert "ReadTimeout" in capsys.readouterr().out

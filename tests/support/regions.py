@@ -92,7 +92,7 @@ class Stack:
     def _answers(self):
         try:
             return requests.get(self.url, timeout=5).status_code < 500
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     def stop(self):

@@ -112,13 +112,13 @@ def test_what_no_other_site_sends_is_answered(client, headers):
 @pytest.mark.parametrize(("headers", "status"), [({"Origin": "https://evil.example"}, 403), ({}, 200)])
 def test_capture_takes_any_host_and_nothing_of_another_site(headers, status):
     with listening("127.0.0.1", 0) as (port, taken):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("POST", "/", b"{}", {"Host": "a1b2.tunnel.example", **headers})
 
         assert connection.getresponse().status == status
         connection.close()
         if status == http.client.OK:  # it is answered first
-            taken.get(timeout=10)
+            taken.get(timeout=20)
     assert taken.empty()
 
 

@@ -299,7 +299,7 @@ class Lab:
     def wait_for_renewal(self):
         """Give whoever has a lease the time to renew it; that nobody does is for the checker to say."""
         with suppress(DeadlineMissed):
-            until(lambda: self.sql.execute(RENEWED).fetchone()[0], seconds=1, what="a renewal")
+            until(lambda: self.sql.execute(RENEWED).fetchone()[0], seconds=5, what="a renewal")
 
     def take_over(self):
         """Take over what dead workers had claimed, and write down which runs are to be run alone now."""

@@ -66,8 +66,8 @@ def connected(client_does, endpoint):
         await loop.connect_accepted_socket(lambda: transport, ours)
         served = loop.create_task(Connection(house, transport, {}, ("127.0.0.1", "1")).serve())
         with client:
-            done = await asyncio.wait_for(client_does(loop, client), 5)
-        await asyncio.wait_for(served, 5)
+            done = await asyncio.wait_for(client_does(loop, client), 20)
+        await asyncio.wait_for(served, 20)
         return done
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
