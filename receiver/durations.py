@@ -42,7 +42,7 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 def no_time(text: str) -> str:
     """Return the refusal of a text that is no point in time."""
-    times = "a span (90s, 15m, 2h, 7d) or a time with its offset (2026-01-31T14:00:00Z)"
+    times = "a span (90s, 15m, 2h, 7d), today, yesterday, 2026-01-31, or a time with its offset (2026-01-31T14:00:00Z)"
     return f"{text!r} is not a time; expected {times}"
 
 

@@ -10,10 +10,16 @@ from hookonce.jobs.provider_lookup import data_of, provider_lookup
 from hookonce.providers import Delivery
 from hookonce.providers.kit.events.fields import EventView
 from hookonce.providers.kit.events.subjects import Subject, subject_of
-from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.config.suggestions import did_you_mean, read_on
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.event_details import detail
+
+
+class _NotFound(click.ClickException):
+    """There is no such forward or event."""
+
+    exit_code = 4  # as everywhere: `hookonce help exits`
 
 
 @click.group()
@@ -44,7 +50,10 @@ def try_(name: str, event: int) -> None:
     """
     settings = load_settings(need_secrets=False)
     if name not in settings.forwards:
-        raise ConfigError([f"no forward is called '{name}'; `hookonce forwards list` shows all"])
+        guess = did_you_mean(name, settings.forwards)
+        raise _NotFound(
+            read_on(f"no forward is called '{name}'{guess}", "`hookonce forwards list` shows all")
+        )
     forwarder = forwarder_of(settings.forwards[name], settings)
     stored = _event(settings, event, settings.forwards[name].handler)
     place, failed = forwarder.to.shown, ""
@@ -65,7 +74,7 @@ def _event(settings: Settings, number: int, handler: str) -> ReceivedEvent:
     with connections.connect(settings.database_url) as connection:
         found = detail(connection, number, settings.keyring)
     if found is None:
-        raise click.ClickException(f"there is no event {number}")
+        raise _NotFound(f"no event is '{number}'; expected a ledger id, see `hookonce events list`")
     row, body = found.event, found.with_content().body
     if body is None or body.unreadable:
         why = found.why_no_body or "can not be opened here"

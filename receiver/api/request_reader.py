@@ -77,8 +77,8 @@ def inputs(
     if "path" in operation.inputs:
         try:
             found["which"] = operation.inputs["path"].model_validate(path)
-        except ValidationError:
-            raise Problem(404, f"there is no {environ['PATH_INFO']!r}") from None
+        except ValidationError as error:
+            raise Problem(404, said_of(mistakes(error, operation.inputs["path"]))) from None
     query = _query(environ)
     if "query" in operation.inputs:
         found["asked"] = _validated(operation.inputs["query"], query, in_body=False)

@@ -66,6 +66,4 @@ def say_empty(given: Mapping[str, Any], hint: str | None) -> None:
     elif given == {"status": EventStatus.DEAD}:
         tell("no event is dead")
     else:
-        tell("no event matches; remove a filter to see more")
-    if hint:
-        tell(clean(hint))
+        tell(f"no event matches; {clean(hint or 'remove a filter to see more')}")

@@ -20,4 +20,18 @@ def did_you_mean(word: str, known: Iterable[str], has: str = "there is") -> str:
 
 def no_source(name: str, known: Iterable[str]) -> str:
     """Return what is said of a name that no source has."""
-    return f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"
+    return read_on(
+        f"no source is called {name!r}{did_you_mean(name, known)}", "`hookonce sources list` shows all"
+    )
+
+
+def no_handler(name: str, known: Iterable[str]) -> str:
+    """Return what is said of a name that no handler has."""
+    return read_on(
+        f"no handler is called {name!r}{did_you_mean(name, known)}", "`hookonce handlers list` shows all"
+    )
+
+
+def read_on(refusal: str, more: str) -> str:
+    """Append where to read on to a refusal, which may end with a question."""
+    return f"{refusal}{'' if refusal.endswith('?') else ';'} {more}"

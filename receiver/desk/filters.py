@@ -4,6 +4,7 @@ from typing import Any, Generic, Literal
 
 from pydantic import Field
 
+from hookonce.receiver.config import suggestions
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source
 from hookonce.receiver.desk.models import IssueId, Name, Page, RequestModel, Row, Text, Time
@@ -73,27 +74,56 @@ class HintedPage(Hinted, Page[Row], Generic[Row]):
 
 
 def hint(desk: Desk, asked: RequestModel | Filter, found: object) -> str | None:
-    """Return the likely mistake in the name of a source or a handler that was asked for, if nothing is found."""
+    """Return the likely mistake in what was asked for, if nothing is found: an unknown name, or filters at odds."""
     if found:
         return None
-    source: str | None = getattr(asked, "source", None)
-    if source is not None and source != ALERTS_SOURCE:
-        try:
-            known = desk.settings.sources
-        except ConfigError:  # a listing needs nothing else of it
-            return None
-        if source not in known:
-            return no_source(source, known)
-    names: list[str | None] = [getattr(asked, field, None) for field in ("handler", "run_by")]
-    return next(filter(None, (no_handler(desk, name) for name in names if name)), None)
+
+    def of(field: str) -> str | None:
+        return getattr(asked, field, None)
+
+    doubts = (
+        _no_place(desk, of("source"), of("provider")),
+        *(no_handler(desk, name) for name in (of("handler"), of("run_by")) if name),
+        _only_dead(of("status"), [field for field in ("handler", "error", "issue") if of(field)]),
+        _no_type(desk, of("type")),
+    )
+    return next(filter(None, doubts), None)
+
+
+def _no_place(desk: Desk, source: str | None, provider: str | None) -> str | None:
+    if {source, provider} <= {None, ALERTS_SOURCE}:
+        return None
+    try:
+        known = desk.settings.sources
+    except ConfigError:  # a listing needs nothing else of it
+        return None
+    if source not in {None, ALERTS_SOURCE, *known}:
+        return no_source(str(source), known)
+    providers = {each.provider.name for each in known.values()}
+    if provider in {None, ALERTS_SOURCE, *providers}:
+        return None
+    return f"no source has the provider {provider!r}{did_you_mean(str(provider), providers)}"
+
+
+def _only_dead(status: str | None, fields: list[str]) -> str | None:
+    if not fields or status in {None, EventStatus.DEAD}:
+        return None
+    return f"{fields[0]} finds events with a dead run alone; leave the status out, or use run_by for any run"
+
+
+def _no_type(desk: Desk, wanted: str | None) -> str | None:
+    if wanted is None or "*" in wanted:
+        return None
+    known = choices.choices(desk.connection).types
+    return (
+        None if wanted in known else f"no event of late has the type {wanted!r}{did_you_mean(wanted, known)}"
+    )
 
 
 def no_handler(desk: Desk, name: str) -> str | None:
     """Return the refusal of a handler's name that neither workers nor recent runs have; None for one that is known."""
     known = choices.handlers(desk.connection)
-    if name in known:
-        return None
-    return f"no handler is called {name!r}{did_you_mean(name, known)}; `hookonce handlers list` shows all"
+    return None if name in known else suggestions.no_handler(name, known)
 
 
 def allowed(desk: Desk, wanted: Filter) -> Filter:

@@ -8,13 +8,13 @@ from pydantic import Field
 
 from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.dead_letters import discard_issue
+from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import IssueId, Limit, RequestModel, Text, Time
-from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.refusals import Conflict, Contradictory, NotFound
 from hookonce.receiver.desk.registry import Desk, action, looks_at
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import failures
 from hookonce.receiver.ledger.queries.failures import Failure
-from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.stats import issues
 from hookonce.receiver.ledger.stats.issues import MAX_LISTED, IssueRow, IssueState, IssueTrend, Occurrence
 from hookonce.receiver.ledger.withheld import AS_SHOWN
@@ -46,7 +46,7 @@ class IssueMark(RequestModel):
     discard: bool = Field(default=False, description="discard its dead events, too; a replay undoes that")
 
 
-class Issues(ResponseModel):
+class Issues(Hinted):
     """Issues, those that failed last first."""
 
     data: list[IssueRow]
@@ -66,7 +66,9 @@ def list_issues(desk: Desk, asked: IssuesQuery) -> Issues:
     state = None if asked.state == "all" else IssueState(asked.state)
     found = issues.listing(desk.connection, state, asked.handler, min(asked.limit, MAX_LISTED) + 1)
     return Issues(
-        data=handed_out(desk, "issues", found[: asked.limit]), is_complete=len(found) <= asked.limit
+        data=handed_out(desk, "issues", found[: asked.limit]),
+        is_complete=len(found) <= asked.limit,
+        hint=hint(desk, asked, found),
     )
 
 
@@ -91,7 +93,7 @@ def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     """Update an issue's state: fixed, ignored until a time, or open."""
     is_ignored = asked.state == IssueState.IGNORED
     if is_ignored and (asked.until is None or asked.until <= datetime.now(UTC)):
-        raise Conflict("`ignored` needs `until`, a time in the future")
+        raise Contradictory("an issue is ignored until a time in the future; expected one, or a span above 0")
     if not is_ignored and asked.until is not None:
         raise Conflict("`until` is for `ignored`")
     if asked.discard and asked.state == IssueState.OPEN:

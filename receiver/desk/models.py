@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args
 
@@ -18,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.desk.refusals import Contradictory, not_one_of
-from hookonce.receiver.durations import no_time, parse_duration
+from hookonce.receiver.durations import no_time, parse_time
 from hookonce.receiver.ledger import rows
 from hookonce.receiver.ledger.rows import ISSUE_PATTERN, MAX_ID, Identifier, Ours, ResponseModel, as_text
 
@@ -26,11 +27,10 @@ __all__ = ["MAX_ID", "Identifier", "Ours", "ResponseModel", "as_text"]
 """Those of answers, for pages and commands; what is defined here is imported by its name."""
 PAGE_SIZE = 200
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
-_TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
-)
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = rf"{_DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})"
 _CLOCKS_DIFFER = timedelta(minutes=1)
-_DURATION = "[0-9]{1,4}[smhdw]"
+_AGO = "[0-9]{1,4}[smhdw]|today|yesterday"
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
 _NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
 
@@ -73,6 +73,8 @@ def _whole(value: object) -> object:
 
 def _named(value: object) -> object:
     """Read what an event is called; in a JSON body its ledger id may be a number."""
+    if value == "":
+        raise ValueError("expected a ledger id, source:event_id, or how a sender's id begins")
     if isinstance(value, float) and value.is_integer():  # 2.0 is the integer 2
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -92,11 +94,12 @@ def _read_time(value: object) -> object:
     if isinstance(value, datetime):
         return value
     text = value.upper() if isinstance(value, str) else ""
-    if re.fullmatch(_DURATION.upper(), text):
-        return datetime.now(UTC) - parse_duration(text)
-    if not _TIME.fullmatch(text):
-        raise ValueError(no_time(str(value)[:_LONGEST_ECHO]))
-    return datetime.fromisoformat(text.replace(":60", ":59", 1) if text[16:19] == ":60" else text)
+    text += "T00:00:00Z" if re.fullmatch(_DAY, text) else ""
+    if re.fullmatch(_TIME, text) or re.fullmatch(_AGO, text.lower()):
+        with suppress(ValueError):
+            whole = text.replace(":60", ":59", 1) if text[16:19] == ":60" else text
+            return parse_time(whole, datetime.now(UTC))
+    raise ValueError(no_time(str(value)[:_LONGEST_ECHO]))
 
 
 def _flag(value: object) -> object:
@@ -114,12 +117,16 @@ Time = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "anyOf": [{"format": "date-time"}, {"pattern": f"^{_DURATION}$"}],
+            "anyOf": [
+                {"format": "date-time"},
+                {"format": "date"},
+                {"pattern": f"^({_AGO})$"},
+            ],
             "examples": ["2026-01-31T14:00:00Z", "2h"],
         }
     ),
 ]
-"""A point in time as it is asked for: absolute, or so long ago."""
+"""A point in time as it is asked for: absolute, a day of UTC, or so long ago."""
 Name = Annotated[str, Field(pattern=_NAME)]
 """The name of a source or a provider."""
 Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
@@ -213,7 +220,12 @@ _LONGEST_ECHO = 60
 _LONGEST_PLACE = 300
 _WORDS = {
     "Value error, ": "",
+    "Input should be greater than or equal to ": "expected at least ",
+    "Input should be less than or equal to ": "expected at most ",
+    "Input should be greater than ": "expected more than ",
     "Input should be ": "expected ",
+    f"String should match pattern '{_NAME}'": "expected a name of a-z, 0-9, _ and -",
+    f"String should match pattern '{_TEXT}'": "expected some text without control characters",
     "String should match pattern ": "expected a text that matches ",
     "String should have ": "expected ",
     "List should have ": "expected ",
@@ -237,7 +249,11 @@ def said_of(found: Iterable[tuple[Place, str]]) -> str:
 def _as_we_say(mistake: ErrorDetails, model: type[RequestModel]) -> str:
     """Return a mistake that pydantic found in the words of other mistakes."""
     text, given = mistake["msg"], mistake["input"]
-    if mistake["type"] == "literal_error" and isinstance(given, str) and len(given) <= _LONGEST_ECHO:
+    if (
+        mistake["type"] in {"literal_error", "enum"}
+        and isinstance(given, str)
+        and len(given) <= _LONGEST_ECHO
+    ):
         return not_one_of(given, re.findall("'([^']+)'", mistake["ctx"]["expected"]))
     if mistake["type"] == "extra_forbidden" and len(mistake["loc"]) == 1:
         return _WORDS[text] + did_you_mean(str(mistake["loc"][0]), model.model_fields)

@@ -1,6 +1,6 @@
 """Why the desk does not do what was asked: one text for each mistake, whichever way it was asked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import ClassVar, Final, Self
 
@@ -24,14 +24,18 @@ WORDS_FOR_COMMANDS: Final = {
     "hookonce events export": "backup dump export",
     "hookonce events forget-window": "window",
     "hookonce events import": "import load restore",
-    "hookonce events list": "dead deliveries failed find inbox list ls messages queue search webhooks",
+    "hookonce events list": "dead dead-letters deliveries dlq failed find inbox list ls messages queue search webhooks",
     "hookonce events show": "cat describe get log logs payload show trace view",
+    "hookonce handlers list": "functions show",
+    "hookonce init": "sources/add sources/create",
+    "hookonce issues ignore": "mute silence snooze",
     "hookonce issues list": "bugs errors exceptions failures",
     "hookonce issues fix": "close resolve resolved",
     "hookonce rejected quarantine": "quarantine",
     "hookonce rejected list": "denied invalid refused",
     "hookonce sources list": "endpoints source urls",
     "hookonce sources secrets": "secret secrets",
+    "hookonce reverify": "rejected/accept rejected/replay rejected/retry",
     "hookonce replay": "redeliver redo redrive reprocess requeue rerun resend retry",
     "hookonce pause": "disable hold stop suspend",
     "hookonce resume": "continue enable unpause",
@@ -44,11 +48,24 @@ WORDS_FOR_COMMANDS: Final = {
     "hookonce doctor": "check diagnose health lint validate",
     "hookonce db upgrade": "migrate migrations schema upgrade",
     "hookonce tokens create": "add auth create token",
-    "hookonce tokens revoke": "expire",
+    "hookonce tokens revoke": "delete expire remove rm",
     "hookonce login": "auth connect",
     "hookonce audit": "history",
 }
-"""Command → other words for it. In a group one of its own commands goes before those of others."""
+"""Command → other words for it, alone or behind a group. In a group one of its own commands goes before others."""
+_WORDS_FOR_OPTIONS: Final = {
+    "--json": "format o output",
+    "--limit": "count max n number top",
+    "--body": "contains grep q query search text",
+    "--where": "customer field filter path",
+    "--status": "dead done failed held state waiting",
+    "--since": "after from last",
+    "--until": "before to",
+    "--set": "body data payload",
+    "--yes": "confirm f force y",
+    "hookonce tail": "f follow watch",
+}
+"""Option → other words for it, where a command has that option; or the command that does it."""
 _WORDS_FOR_CHOICES: Final = {
     "dead": "crashed dlq error errored failed failing failure",
     "done": "completed delivered finished handled ok processed succeeded success successful",
@@ -157,8 +174,18 @@ def command_for(word: str, group: str, commands: Iterable[str]) -> str | None:
     own = {f"{group} {name}" for name in commands}
     found = [command for command, words in WORDS_FOR_COMMANDS.items() if word in words.split()]
     near = [command for command in found if command in own]
+    there = f"{group.removeprefix('hookonce ')}/{word}"
+    near += [command for command, words in WORDS_FOR_COMMANDS.items() if there in words.split()]
     is_general = group in {"hookonce", "hookonce events"}
+    if is_general and any(letter.isdigit() for letter in word):
+        return f"hookonce events show {word}"
     return next(iter(near or (found if is_general else ())), None)
+
+
+def option_for(word: str, options: Collection[str]) -> str | None:
+    """Return what somebody means by an option that a command with `options` lacks; None if it is not known."""
+    named = (name for name, words in _WORDS_FOR_OPTIONS.items() if word.lstrip("-") in words.split())
+    return next((name for name in named if name in options or name.startswith("hookonce")), None)
 
 
 def not_one_of(word: object, choices: Iterable[str]) -> str:

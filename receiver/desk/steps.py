@@ -7,13 +7,13 @@ from pydantic import Field
 
 from hookonce.receiver.desk.content import handed_out
 from hookonce.receiver.desk.events import EventPath, number_of
+from hookonce.receiver.desk.filters import Hinted, hint
 from hookonce.receiver.desk.models import Listed, Reference, RequestModel, Text
 from hookonce.receiver.desk.refusals import Conflict, Contradictory, NotFound, Unavailable
 from hookonce.receiver.desk.registry import Asks, Desk, Plan, action, looks_at
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps, waits
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.rows import ResponseModel
 from hookonce.receiver.ledger.steps import RunUnderWay, Step
 from hookonce.receiver.ledger.waits import MOST_LISTED, Noted, OpenWait
 
@@ -93,7 +93,7 @@ def _steps_of(desk: Desk, event: int) -> list[Step]:
     return handed_out(desk, f"event {event}", found)
 
 
-class Waits(ResponseModel):
+class Waits(Hinted):
     """Runs that wait for another event, and the kinds of events that are noted."""
 
     data: list[OpenWait]
@@ -121,7 +121,7 @@ def list_waits(desk: Desk, asked: WaitsQuery = _ALL_WAITS) -> Waits:
     """List the runs that wait for another event, 1000 at most, and since when such events are noted."""
     event = None if asked.event is None else number_of(desk, asked.event)
     found = waits.listed(desk.connection, MOST_LISTED, event=event, handler=asked.handler)
-    return Waits(data=found, noted=waits.noted(desk.connection))
+    return Waits(data=found, noted=waits.noted(desk.connection), hint=hint(desk, asked, found))
 
 
 def _what_it_waits_for(here: Asks, which: EventPath, asked: WakeRequest) -> Plan:

@@ -41,7 +41,7 @@ STATUSES = {
 }
 """HTTP's status and the exit code, by the API's code."""
 TYPED = re.compile(
-    r"^hookonce: (?:invalid value for '--\w+': |--)?|(?:; `hookonce [^`]* --help` says more)?\n$"
+    r"^hookonce: (?:invalid value for '--\w+': |--)?|(?:(?:;|(?<=\?)) `hookonce [^`]* --help` says more)?\n$"
 )
 """The words of a command around a refusal; at other faces the field's name stands before it."""
 

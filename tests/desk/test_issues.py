@@ -26,8 +26,8 @@ def test_issue_is_marked_and_its_group_replayed(here, dead):
     ("said", "scope", "status"),
     [
         ({"state": "fixed"}, "read", "Forbidden"),
-        ({"state": "ignored"}, "admin", "Conflict"),
-        ({"state": "ignored", "until": "2h"}, "admin", "Conflict"),
+        ({"state": "ignored"}, "admin", "Contradictory"),
+        ({"state": "ignored", "until": "2h"}, "admin", "Contradictory"),
         ({"state": "open", "until": "2999-01-01T00:00:00Z"}, "admin", "Conflict"),
         ({"state": "solved"}, "admin", "Invalid"),
     ],

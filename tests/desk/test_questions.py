@@ -103,7 +103,7 @@ NOTHING = [
 @pytest.mark.usefixtures("dead")
 @pytest.mark.parametrize(("action", "asked", "command"), NOTHING, ids=[each[0] for each in NOTHING])
 def test_source_that_nobody_has_is_doubted_by_all_where_nothing_is_found(everywhere, action, asked, command):
-    hint = "no source is called 'strip'; did you mean 'stripe'?; `hookonce sources list` shows all"
+    hint = "no source is called 'strip'; did you mean 'stripe'? `hookonce sources list` shows all"
     asked = {**asked, "source": "strip"}
 
     told = {way: everywhere.ask(way, action, asked, []) for way in ("api", "tool")}

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
+from hookonce.receiver.config.suggestions import no_handler
 from hookonce.receiver.desk.access.history import AlertsQuery, list_alerts
 from hookonce.receiver.desk.dead_letters import DeadLettersQuery, list_dead_letters
 from hookonce.receiver.desk.diffs import diff_event
@@ -136,7 +137,7 @@ def _kind(here: Asks, name: str) -> Kind:
     if _ISSUE.fullmatch(name):
         return "issue"
     event, slash, handler = name.rpartition("/")
-    if slash and event and "." in handler:
+    if slash and (event.isdecimal() or (event and "." in handler)):
         return "run"
     if name in {each.name for each in here.ask(list_sources).data}:
         return "source"
@@ -145,9 +146,10 @@ def _kind(here: Asks, name: str) -> Kind:
 
 def _handler(here: Asks, name: str) -> Listed[Handler]:
     found = here.ask(list_handlers)
+    known = [each.name for each in found.data]
     found.data = [each for each in found.data if each.name == name]
     if not found.data:
-        raise NotFound(f"no handler is called {name!r}; `handlers` lists all")
+        raise NotFound(no_handler(name, known))
     return found
 
 

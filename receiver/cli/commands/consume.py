@@ -7,6 +7,8 @@ from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import listed
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.intake.consumers import run
 from hookonce.receiver.monitoring import health
 from hookonce.receiver.source import Source
@@ -23,7 +25,11 @@ def consume(names: tuple[str, ...]) -> None:
     require_servers(settings)
     known = consumed(settings)
     sources = {name: known[name] for name in names or known if name in known}
-    mistakes = [f"source '{name}' is not one that has from" for name in names if name not in known]
+    if unknown := [name for name in names if name not in settings.sources]:
+        raise NotFound(no_source(unknown[0], settings.sources))
+    mistakes = [
+        f"source '{name}' has no `from`, so nothing to consume" for name in names if name not in known
+    ]
     mistakes += [
         f"source '{name}': its from is not set here" for name, each in sources.items() if not each.broker
     ]

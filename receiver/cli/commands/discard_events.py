@@ -19,7 +19,7 @@ def _show(found: Discards) -> None:
 
 def _then(_here: Asks, _models: Mapping[str, Any], done: Discards) -> object:
     report_left(done)
-    return done.running or done.unknown or done.unknown_names
+    return done.running or done.ended or done.unknown or done.unknown_names
 
 
 discard = planned(
@@ -32,7 +32,7 @@ discard = planned(
 
     Discarded events are no longer counted as dead and raise no alert; a late copy is still a duplicate. Name events by
     ID, or choose all that match the options. With --handler only the runs of that handler are discarded. Running events
-    are left alone. Exit 3 if some were, or are not in the ledger.
+    and those that have ended are left alone. Exit 3 if some were, or are not in the ledger.
     """,
     more=[YES],
     epilog=examples(

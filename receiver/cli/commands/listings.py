@@ -111,7 +111,7 @@ waits = click.Group(
                 "since": "since",
                 "until": "until",
             },
-            "no run waits for an event",
+            "no such run waits for an event",
             then=_noted,
             name="list",
             about="""List what waits, and since when.

@@ -11,8 +11,8 @@ from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, show
-from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import no_source
+from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.intake.sender_api.reconciling import FIRST
 from hookonce.receiver.intake.sender_api.rounds import Rounds
 
@@ -28,7 +28,7 @@ def reconcile(source: str, since: datetime | None, *, dry_run: bool) -> None:
     """
     settings = configured()
     if source not in settings.sources:
-        raise ConfigError([no_source(source, settings.sources)])
+        raise NotFound(no_source(source, settings.sources))
     chosen = settings.sources[source]
     rounds, left = Rounds(settings), 0
     try:

@@ -102,9 +102,22 @@ def _tell(text: str) -> None:
     click.echo(said, err=True, color=False if os.environ.get("NO_COLOR") else None)
 
 
+_OF_CLICK = {
+    ". Did you mean": "; did you mean",
+    ". (Did you mean one of:": "; did you mean",
+    "?)": "?",
+    ". Choose from:\n\t": "; choose from ",
+    ",\n\t": ", ",
+}
+
+
 def _of_click(error: click.ClickException) -> str:
     """Return what click says of a command line, as we say things; and where to read on."""
-    text = error.format_message().rstrip(".").replace(". Did you mean", "; did you mean")
+    from hookonce.receiver.config.suggestions import read_on  # only an error needs it
+
+    text = error.format_message().rstrip(".")
+    for theirs, ours in _OF_CLICK.items():
+        text = text.replace(theirs, ours)
     if isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
         text = text.replace(
             "is not a valid integer range", f"is not a whole number{_bounds(error.param.type)}"
@@ -116,7 +129,9 @@ def _of_click(error: click.ClickException) -> str:
         return text
     if text.startswith("no such command") and isinstance(context.command, click.Group):
         text = _of_unknown_command(text, context, context.command)
-    return f"{text}; `{context.command_path} --help` says more"
+    if isinstance(error, click.NoSuchOption):
+        text = _of_unknown_option(text, error.option_name, context)
+    return read_on(text, f"`{context.command_path} --help` says more")
 
 
 def _of_unknown_command(text: str, context: click.Context, group: click.Group) -> str:
@@ -126,9 +141,20 @@ def _of_unknown_command(text: str, context: click.Context, group: click.Group) -
 
     refusal = text.partition("; did you mean")[0]
     word, names = refusal.split("'")[1], group.list_commands(context)
-    if command := command_for(word, context.command_path, names):
+    root = context.find_root().command
+    elsewhere = isinstance(root, click.Group) and word in root.list_commands(context)
+    if command := command_for(word, context.command_path, names) or (elsewhere and f"hookonce {word}"):
         return f"{refusal}; use `{command}`"
     return refusal + did_you_mean(word, names, "there are")
+
+
+def _of_unknown_option(text: str, option: str, context: click.Context) -> str:
+    """Return click's refusal of an option that a command lacks, with the one that may be meant."""
+    from hookonce.receiver.desk.refusals import option_for  # only this mistake needs it
+
+    known = [name for each in context.command.params for name in each.opts]
+    meant = option_for(option, known)
+    return f"{text.partition('; did you mean')[0]}; use `{meant}`" if meant else text
 
 
 def _bounds(kind: click.IntRange) -> str:

@@ -43,7 +43,9 @@ class Filter:
     ] = None
     issue: Annotated[str | None, "only with a dead run of this issue; `hookonce issues list` has them"] = None
     run_by: Annotated[str | None, "only with a run of this handler, whatever became of it"] = None
-    since: Annotated[datetime | None, "only received then or later: 90s, 15m, 2h, 7d, or a time"] = None
+    since: Annotated[
+        datetime | None, "only received then or later: 90s, 15m, 2h, 7d, today, 2026-01-31, or a time"
+    ] = None
     until: Annotated[datetime | None, "only received before that; written like `since`"] = None
 
     @property
