@@ -25,7 +25,7 @@ def no_source(name: str, known: Iterable[str]) -> str:
     )
 
 
-def no_handler(name: str, known: Iterable[str]) -> str:
+def unknown_handler(name: str, known: Iterable[str]) -> str:
     """Return what is said of a name that no handler has."""
     return read_on(
         f"no handler is called {name!r}{did_you_mean(name, known)}", "`hookonce handlers list` shows all"

@@ -4,9 +4,8 @@ from typing import Any, Generic, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.config import suggestions
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source
+from hookonce.receiver.config.suggestions import ALERTS_SOURCE, did_you_mean, no_source, unknown_handler
 from hookonce.receiver.desk.models import IssueId, Name, Page, RequestModel, Row, Text, Time
 from hookonce.receiver.desk.registry import Desk
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -15,8 +14,8 @@ from hookonce.receiver.ledger.queries.event_filter import FIELDS, Filter
 from hookonce.receiver.ledger.rows import Ours, ResponseModel
 from hookonce.receiver.ledger.states import EventStatus
 
-__all__ = ["FIELDS", "Filter"]
-"""The filter as the ledger knows it; what is defined here is imported by its name."""
+__all__ = ["FIELDS", "Filter", "unknown_handler"]
+"""The filter as the ledger knows it, and a refusal; what is defined here is imported by its name."""
 Status = Literal[
     EventStatus.RECEIVED,
     EventStatus.RUNNING,
@@ -123,7 +122,7 @@ def _no_type(desk: Desk, wanted: str | None) -> str | None:
 def no_handler(desk: Desk, name: str) -> str | None:
     """Return the refusal of a handler's name that neither workers nor recent runs have; None for one that is known."""
     known = choices.handlers(desk.connection)
-    return None if name in known else suggestions.no_handler(name, known)
+    return None if name in known else unknown_handler(name, known)
 
 
 def allowed(desk: Desk, wanted: Filter) -> Filter:

@@ -6,12 +6,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from hookonce.receiver.config.suggestions import no_handler
 from hookonce.receiver.desk.access.history import AlertsQuery, list_alerts
 from hookonce.receiver.desk.dead_letters import DeadLettersQuery, list_dead_letters
 from hookonce.receiver.desk.diffs import diff_event
 from hookonce.receiver.desk.events import EventPath, count_events, get_event, get_event_body
-from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.filters import EventFilter, unknown_handler
 from hookonce.receiver.desk.forms import read, read_model
 from hookonce.receiver.desk.issues import IssuePath, IssuesQuery, get_issue, list_issues
 from hookonce.receiver.desk.listed_events import EventsQuery, list_events
@@ -149,7 +148,7 @@ def _handler(here: Asks, name: str) -> Listed[Handler]:
     known = [each.name for each in found.data]
     found.data = [each for each in found.data if each.name == name]
     if not found.data:
-        raise NotFound(no_handler(name, known))
+        raise NotFound(unknown_handler(name, known))
     return found
 
 
