@@ -94,9 +94,6 @@ def test_alerts_test_fails_where_workers_know_no_target(hookonce, ledger, databa
 
 
 @pytest.mark.usefixtures("alert")
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [("doctor", "dead_runs stripe: 2 events died"), ("stats", "dead_runs  stripe   2 events died")],
-)
-def test_command_shows_open_alerts(hookonce, command, said):
-    assert said in hookonce(command).out.decode()
+@pytest.mark.parametrize("command", ["doctor", "stats"])
+def test_command_shows_open_alerts(hookonce, command):
+    assert "dead_runs stripe: 2 events died" in hookonce(command).out.decode()

@@ -10,13 +10,11 @@ from hookonce.receiver.desk.forms import plain
 from hookonce.receiver.desk.stats import Stats, get_stats, recount_events
 
 _TABLES = {
-    "alerts": "kind subject detail since",
     "paused": "kind name by since",
     "breakers": "handler is_open failures waiting oldest_waiting_seconds try_at error",
     "batches": "handler events batches halvings waiting size error",
     "workers": "name slots busy lost seconds_ago",
     "long_transactions": "handler event seconds",
-    "events": "source status count is_exact",
     "rejected": "source reason count",
     "secrets": "source slot count last_used",
 }
@@ -41,14 +39,37 @@ def stats(*, as_json: bool, recount: bool) -> None:
 
 
 def _show(found: Stats) -> None:
+    _figure("accepted", _account(found.account))
+    for row in found.alerts:
+        _figure("alert", f"{row.kind} {row.subject}: {row.detail}")
     for name, value in found:
-        if name not in _TABLES and value != {}:
-            put(f"{_spaced(name):<22} {cell(plain(value))}", " " * 23)
+        if isinstance(value, int | float) or (isinstance(value, dict) and value and name != "account"):
+            _figure(_spaced(name), plain(value))
+    if found.notifications_pending is None:
+        _figure("notifications pending", "unknown: Redis does not answer")
+    click.echo()
+    show(
+        ("source", "status", "events"),
+        [(each.source, each.status, f"{'' if each.is_exact else '~'}{each.count}") for each in found.events],
+        empty="no event yet; `hookonce trigger SOURCE` sends one",
+    )
     for name, columns in _TABLES.items():
         if rows := getattr(found, name):
             click.echo(f"\n{_spaced(name)}")
             names = columns.split()
             show(list(map(_spaced, names)), [[getattr(row, each) for each in names] for row in rows])
+
+
+def _account(account: dict[str, int]) -> str:
+    """Say what became of all that was accepted, in numbers that add up; replays are no events, and said apart."""
+    became = " + ".join(
+        f"{count} {name}" for name, count in account.items() if count and name not in {"accepted", "replayed"}
+    )
+    return f"{account['accepted']} = {became or 'nothing'}; {account['replayed']} replayed"
+
+
+def _figure(name: str, value: object) -> None:
+    put(f"{name:<22} {cell(value)}", " " * 23)
 
 
 def _spaced(name: str) -> str:
