@@ -2,24 +2,7 @@ import re
 
 import pytest
 
-from hookonce.jobs.handlers import Handler, Registry, timedelta
-from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.receiver.desk.dead_letters import pattern_of
 from hookonce.receiver.ledger.replay import bulk
-from tests.dashboard.test_events import shown
-
-
-def test_group_leads_to_its_own_events_and_no_others(inbox, browser):
-    dead = inbox.store("evt_1", "evt_2", "evt_3", "evt_4")
-    inbox.die(dead[0], error="TimeoutError: took 31 s\nand more")
-    inbox.die(dead[1], error="TimeoutError: took 29 s")
-    inbox.die(dead[2], error="KeyError: 'x'")
-    inbox.die(dead[3], handler="other", error="TimeoutError: took 31 s")
-
-    found = {"status": "dead", "handler": "shop.credit", "error": pattern_of("TimeoutError: took 31 s")}
-    page = browser.client.get("/admin/events", query_string=found)
-
-    assert shown(page) == [dead[1], dead[0]]
 
 
 def test_bulk_replay_asks_before_it_begins(inbox, browser):
@@ -45,28 +28,6 @@ def test_events_that_take_too_long_to_be_counted_leave_the_filter_on_the_page(br
     assert page.status_code == 200
     assert "too many to be counted" in page.text
     assert 'value="invoice.*"' in page.text
-
-
-def test_bulk_replay_is_done_when_all_have_ended(inbox, browser):
-    dead = inbox.store(*(f"evt_{n}" for n in range(3)))
-    for number in dead:
-        inbox.die(number)
-    registry = Registry()
-    takes_all = ("stripe", "*", lambda *_: None, 3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
-    registry.add(Handler("shop.credit", *takes_all))
-    drain = SingleSlot(inbox.settings, registry)
-    browser.get("/admin/bulk/new?status=dead")
-
-    location = browser.post("/admin/bulk", status="dead", rate="").location
-    drain.run_due()
-    drain.close()
-    page = browser.get(location).text
-
-    assert '<dd id="replayed">3</dd>' in page
-    assert '<dd id="done">3</dd>' in page
-    assert "Finished" in page
-    assert "hx-get" not in page
-    assert ("admin (dashboard)", "bulk replay", "bulk replay 1") in inbox.audit()
 
 
 def test_bulk_replay_can_be_stopped_and_taken_up_again(inbox, browser):

@@ -24,24 +24,16 @@ def test_list_of_an_empty_ledger_says_how_to_fill_it(browser):
     ("query", "found"),
     [
         ("", [3, 2, 1]),
-        ("source=github", [3]),
-        ("type=invoice.*", [2, 1]),
-        ("type=invoice.paid", [2, 1]),
-        ("type=invoice", []),
-        ("status=dead", [2]),
-        ("account=acct_1", [1]),
-        ("provider=stripe", [3, 2, 1]),
-        ("id=evt_", [2, 1]),
-        ("id=evt_2", [2]),
-        ("since=1h", [3, 2, 1]),
+        ("source=github&type=push", [3]),
+        ("id=evt_&status=dead", [2]),
         ("since=0001-01-01T00:00%2B14:00&until=9999-12-31T23:59-14:00", [3, 2, 1]),
         ("until=1h", []),
         ("since=2020-01-01&until=2020-01-02T10:00", []),
         ("source=stripe%00", [2, 1]),
     ],
 )
-def test_list_shows_what_the_filter_asks_for(inbox, browser, query, found):
-    inbox.store("evt_1", account="acct_1")
+def test_list_shows_what_the_fields_of_its_form_say(inbox, browser, query, found):
+    inbox.store("evt_1")
     inbox.die(*inbox.store("evt_2"))
     inbox.store("gh_3", source="github", type="push")
 

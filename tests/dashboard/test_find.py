@@ -8,7 +8,6 @@ import pytest
 
 from hookonce.receiver.dashboard import events
 from hookonce.receiver.ledger.queries import events as event_queries
-from tests.ledger.test_body_search import fill as fill_sealed
 from tests.support.outcomes import end_events
 
 SHOWN = re.compile(r'id="event-(\d+)"')
@@ -48,19 +47,6 @@ def test_field_finds_by_id_type_account_and_body(inbox, browser, typed, found):
 
 def test_path_that_is_none_is_told(browser):
     assert "is not a path" in browser.get("/admin/events?body=$x").text
-
-
-@pytest.mark.parametrize("more", ["", "&on=1"])
-def test_search_that_opened_bodies_is_in_the_audit_without_what_was_looked_for(inbox, browser, more):
-    fill_sealed(inbox.connection, 3, inbox.settings.keyring)
-
-    page = browser.get(f"/admin/events?body=$.customer=cus_1{more}").text
-
-    assert len(SHOWN.findall(page)) == 1
-    assert inbox.audit() == [
-        ("admin (dashboard)", "sign-in", "dashboard"),
-        ("admin (dashboard)", "search", "a place in bodies"),
-    ]
 
 
 def test_list_that_ends_early_says_how_far_back_and_goes_on(inbox, browser, monkeypatch):

@@ -141,18 +141,6 @@ def test_dead_events_of_an_issue_are_discarded_by_a_button(inbox, browser):
     assert ">Discard<" not in browser.get(f"/admin/issues/{ID}").text
 
 
-def test_whole_group_is_replayed_by_one_button(inbox, browser):
-    die_of(inbox.connection, "a", "b")
-    die_of(inbox.connection, "c", issue=OTHER)
-    page = browser.get(f"/admin/issues/{ID}").text
-
-    answer = browser.post("/admin/bulk", status="dead", issue=ID)
-
-    assert "Replay 2<span> dead events</span>" in page
-    assert answer.status_code == 303
-    assert inbox.rows("SELECT matched, replayed FROM hookonce.bulk_replays") == [(2, 2)]
-
-
 @pytest.mark.parametrize(
     ("said", "state"),
     [
@@ -178,11 +166,6 @@ def test_mark_that_makes_no_sense_is_refused(inbox, browser, said):
 
     assert browser.post(f"/admin/issues/{ID}", **said).status_code == 400
     assert state_of(inbox) == "open"
-
-
-@pytest.mark.parametrize("path", ["/admin/issues/ffffffffffff", "/admin/issues/nonsense"])
-def test_issue_that_is_not_there_is_told(browser, path):
-    assert browser.get(path).status_code == 404
 
 
 def test_issues_escape_what_errors_and_handlers_say(inbox, browser):

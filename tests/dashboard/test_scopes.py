@@ -8,7 +8,7 @@ import pytest
 from hookonce.receiver.dashboard.blueprint import _NEEDS as NEEDS
 from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.ledger.access import api_tokens
-from tests.api.test_reachable_actions import WHERE
+from tests.desk.test_reachable_actions import WHERE
 
 PLANTED = "planted-4711"
 BODY = json.dumps({"id": "evt_1", "said": PLANTED}).encode()

@@ -1,8 +1,6 @@
 import re
 from datetime import timedelta
 
-import pytest
-
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
@@ -66,22 +64,6 @@ def test_page_of_a_source_shows_and_resumes_what_is_paused_of_it(inbox, browser)
     assert "type <b>stripe:invoice.*</b>" in page
     assert "invoice.*" not in other
     assert resumed.headers["Location"].endswith("/admin/sources/stripe")
-    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
-        ({}, 400),
-        ({"kind": "source", "name": "nowhere"}, 404),
-        ({"kind": "world", "name": "stripe"}, 400),
-        ({"kind": "handler"}, 400),
-    ],
-)
-def test_pause_of_what_is_not_there_is_refused(inbox, browser, form, status):
-    browser.get("/admin/sources")
-
-    assert browser.post("/admin/pause", **form).status_code == status
     assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
 
 

@@ -37,20 +37,11 @@ def test_person_decides_about_a_stopped_step(inbox, browser, event):
     assert inbox.audit()[-1] == ("admin (dashboard)", "settle step", f"event {event}")
 
 
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
-        ({"step": "mail", "decision": "done", "result": "{not json"}, 400),
-        ({"step": "charge", "decision": "done", "result": "1"}, 409),
-        ({"step": "none", "decision": "forget"}, 404),
-        ({}, 400),
-    ],
-)
-def test_decision_that_makes_no_sense_is_refused(inbox, browser, event, form, status):
+@pytest.mark.parametrize("form", [{"step": "mail", "decision": "done", "result": "{not json"}, {}])
+def test_form_of_a_decision_that_can_not_be_read_is_refused(browser, event, form):
     browser.get(f"/admin/events/{event}")
 
-    assert browser.post(f"/admin/events/{event}/steps", handler="shop.pay", **form).status_code == status
-    assert len(left(inbox.connection)) == 2
+    assert browser.post(f"/admin/events/{event}/steps", handler="shop.pay", **form).status_code == 400
 
 
 def test_replay_does_a_step_anew_if_it_is_ticked(inbox, browser, event):

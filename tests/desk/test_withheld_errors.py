@@ -12,28 +12,28 @@ PLACE = " (acct_4711.py:1)"
 
 
 @pytest.mark.parametrize("kind", [ValueError, GiveUp])
-def test_error_that_ends_like_a_place_is_withheld_whole_and_cut(inbox, kind):
+def test_error_that_ends_like_a_place_is_withheld_whole_and_cut(here, kind):
     said = long(kind)
 
     def broken(*_):
         raise kind(said)
 
-    work(inbox, broken)
+    work(here, broken)
 
-    assert "4711" not in shown(inbox, "read")
-    assert "test_withheld_errors.py" in shown(inbox, "read")
-    assert "4711" in shown(inbox, "read+bodies")
+    assert "4711" not in shown(here, "read")
+    assert "test_withheld_errors.py" in shown(here, "read")
+    assert "4711" in shown(here, "read+bodies")
 
 
-def test_error_without_a_place_is_withheld_though_it_ends_like_one(inbox):
+def test_error_without_a_place_is_withheld_though_it_ends_like_one(here):
     error = ValueError("no account" + PLACE)
     functions = {}
     exec(compile("def broken(*_): raise error", "<string>", "exec"), {"error": error}, functions)  # noqa: S102
 
-    work(inbox, functions["broken"])
+    work(here, functions["broken"])
 
-    assert "4711" not in shown(inbox, "read")
-    assert "4711" in shown(inbox, "read+bodies")
+    assert "4711" not in shown(here, "read")
+    assert "4711" in shown(here, "read+bodies")
 
 
 def long(kind):
@@ -41,20 +41,18 @@ def long(kind):
     return PLACE.rjust(500 - len(f"{kind.__name__}: "), "x") + " (b(acct_4711.py:1).py:2)" + PLACE
 
 
-def work(inbox, function):
+def work(here, function):
     registry = Registry()
     registry.add(
         Handler("broken", "stripe", "*", function, 1, (timedelta(), timedelta()), timedelta(seconds=5))
     )
-    inbox.deliver("evt_1")
-    slot = SingleSlot(inbox.settings, registry)
+    here.deliver("evt_1")
+    slot = SingleSlot(here.settings, registry)
     slot.run_due()
     slot.close()
 
 
-def shown(inbox, scope):
+def shown(here, scope):
     """The errors of an event as a token reads them, whole and cut."""
-    paths = ["/events/1", "/events?status=dead", "/dead-letters"]
-    answers = [inbox.ask("GET", path, scope=scope) for path in paths]
-    assert [answer.status_code for answer in answers] == [200] * len(paths)
-    return "".join(answer.get_data(as_text=True) for answer in answers)
+    asked = [("get_event", {"event": 1}), ("list_events", {"status": "dead"}), ("list_dead_letters", {})]
+    return "".join(str(here.ask(action, **given, scope=scope).json) for action, given in asked)
