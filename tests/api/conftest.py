@@ -45,7 +45,8 @@ class Inbox:
         return self.connection.execute(query, values or None).fetchall()
 
 
-def inbox_on(database_url, redis_url):
+@contextlib.contextmanager
+def open_inbox(database_url, redis_url):
     sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
     settings = Settings(database_url, redis_url, sources, desk="door")
     connection = connections.connect(database_url)
@@ -55,15 +56,9 @@ def inbox_on(database_url, redis_url):
         inbox.tokens[scope] = api_tokens.create(connection, scope, [scope], None, "a test")
     seeing = [api_tokens.Scope.READ, api_tokens.Scope.BODIES]
     inbox.tokens["read+bodies"] = api_tokens.create(connection, "seeing", seeing, None, "a test")
-    return inbox
-
-
-@contextlib.contextmanager
-def open_inbox(database_url, redis_url):
-    made = inbox_on(database_url, redis_url)
-    yield made
-    made.connection.close()
-    made.app.extensions["hookonce"].close()
+    yield inbox
+    connection.close()
+    inbox.app.extensions["hookonce"].close()
 
 
 @pytest.fixture

@@ -40,43 +40,18 @@ def failure(attempt, started, failed, cycle=1):
         "started_at": started,
         "failed_at": failed,
         "error": "ValueError: no\nmore",
-        "issue": None,
-        "traceback": None,
-        "frames": None,
-        "unreadable": None,
+        **dict.fromkeys(("issue", "traceback", "frames", "unreadable")),
     }
 
 
 def step(name, started, finished):
-    return Step(
-        event=1,
-        handler=HANDLER,
-        name=name,
-        status="done",
-        attempts=1,
-        key="key",
-        started_at=started,
-        finished_at=finished,
-        result=None,
-        note=None,
-    )
+    said = {"result": None, "note": None, "unreadable": None}
+    times = {"started_at": started, "finished_at": finished}
+    return Step.model_construct(handler=HANDLER, name=name, status="done", **times, **said)
 
 
 def drawn(runs=(), failures=(), steps=(), now=NOW, logs=()):
-    row = Event(
-        id=1,
-        source="stripe",
-        provider="stripe",
-        event_id="evt_1",
-        type="a",
-        account=None,
-        status="dead",
-        due_at=None,
-        received_at=CAME,
-        occurred_at=None,
-        deliveries=1,
-        repeat_of=None,
-    )
+    row = Event.model_construct(received_at=CAME)
     parts = {"runs": list(runs), "failures": list(failures), "steps": list(steps), "logs": list(logs)}
     found = Detail(event=row, body=None, conflicts=[], repeats=[], **parts)
     return waterfall(found, panels(found), now)
@@ -237,20 +212,7 @@ def test_rows_of_many_handlers_are_bounded_together():
 @pytest.mark.parametrize("cycle", [1, 2])
 def test_replay_begins_the_count_of_attempts_anew(cycle):
     made = drawn(
-        [
-            Run(
-                handler=HANDLER,
-                status="dead",
-                attempts=1,
-                cycle=cycle,
-                due_at=None,
-                lease_until=None,
-                started_at=after(hours=1),
-                finished_at=after(hours=1),
-                result=None,
-                error=None,
-            )
-        ],
+        [run("dead", 1, after(hours=1), after(hours=1)).model_copy(update={"cycle": cycle})],
         [failure(1, None, after(seconds=1)), failure(1, after(hours=1), after(hours=1, seconds=1), 2)][
             :cycle
         ],

@@ -37,24 +37,20 @@ def held_up(browser):
     }
 
 
-def test_overview_has_no_tile_of_slots_where_no_worker_has_any(inbox, browser):
-    desk.report(inbox.connection, slots=1, busy=1)
+@pytest.mark.parametrize(
+    ("reports", "shown"),
+    [
+        ([(1, 1, 0)], None),
+        ([(4, 1, 0)], (False, "1 of 4", "in 1 worker")),
+        ([(4, 1, 0), (16, 9, 0)], (False, "10 of 20", "in 2 workers")),
+        ([(16, 9, 2)], (True, "9 of 16", "2 lost to handlers that do not stop")),
+    ],
+)
+def test_overview_sums_the_slots_of_workers_that_have_several(inbox, browser, reports, shown):
+    for number, (slots, busy, lost) in enumerate(reports):
+        desk.report(inbox.connection, name=f"host:{number}", slots=slots, busy=busy, lost=lost)
 
-    assert tile(browser) is None
-
-
-def test_overview_sums_the_slots_of_all_workers(inbox, browser):
-    desk.report(inbox.connection, name="host:1", slots=4, busy=1)
-    assert tile(browser) == (False, "1 of 4", "in 1 worker")
-
-    desk.report(inbox.connection, name="host:2", slots=16, busy=9)
-    assert tile(browser) == (False, "10 of 20", "in 2 workers")
-
-
-def test_overview_warns_of_slots_that_are_lost(inbox, browser):
-    desk.report(inbox.connection, slots=16, busy=9, lost=2)
-
-    assert tile(browser) == (True, "9 of 16", "2 lost to handlers that do not stop")
+    assert tile(browser) == shown
 
 
 def test_handler_that_nothing_holds_up_says_nothing(inbox, browser):

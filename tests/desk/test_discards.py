@@ -156,15 +156,6 @@ def test_plan_of_a_filter_takes_no_more_than_it_showed(desk):
     assert (status(desk, shown), status(desk, later)) == ("discarded", "dead")
 
 
-def test_each_event_is_in_the_audit(desk):
-    event = came(desk, "noted", runs=[(A, "dead", 1)])
-
-    ask(desk, discard_events, events=[event])
-
-    noted = desk.connection.execute("SELECT who, action, subject, detail FROM hookonce.audit").fetchall()
-    assert noted == [("ann", "discard", f"event {event}", {"handlers": [A]})]
-
-
 @pytest.mark.parametrize("given", [{}, {"events": [1], "source": "stripe"}, {"handler": A}])
 def test_nothing_or_both_is_refused(desk, given):
     with pytest.raises(Conflict, match="not both and not neither"):

@@ -395,18 +395,6 @@ def test_dead_letters_are_grouped_by_cause(here):
     assert [row["id"] for row in of_one["data"]] == numbers[1::-1]
 
 
-def test_replay_that_is_only_tried_changes_nothing(here):
-    (held,) = here.deliver("a", status="held")
-    state = "SELECT status, due_at FROM hookonce.event_states"
-    before = here.rows(state), here.rows("SELECT count(*) FROM hookonce.audit")
-
-    tried = here.ask("replay", events=[held, 99], dry_run=True).json
-
-    assert [(row["id"], row["fate"]) for row in tried["outcomes"]] == [(held, "released")]
-    assert tried["unknown"] == [99]
-    assert (here.rows(state), here.rows("SELECT count(*) FROM hookonce.audit")) == before
-
-
 def test_lost_events_are_found_page_by_page_however_far_back_they_are(here, monkeypatch):
     lost, *_ = here.deliver(*(f"evt_{n}" for n in range(9)))
     lose_events(here.connection, [lost])
@@ -421,25 +409,6 @@ def test_lost_events_are_found_page_by_page_however_far_back_they_are(here, monk
     assert [(row["id"], row["status"]) for page in pages for row in page["data"]] == [(lost, "lost")]
     assert here.ask("replay", events=[lost]).json["outcomes"][0]["fate"] == "replayed"
     assert here.ask("get_event", event=lost).json["status"] == "received"
-
-
-@pytest.mark.parametrize("named", ["{number}", "evt_151", "stripe:evt_151", "evt_15", "stripe:evt_15"])
-def test_event_is_found_by_whatever_names_it(here, named):
-    number, _ = here.deliver("evt_151", "cus_1")
-
-    name = named.format(number=number)
-
-    assert here.ask("get_event", event=name).json["id"] == number
-    assert here.ask("get_event_body", event=name).name == f"event-{number}.bin"
-
-
-def test_beginning_that_several_events_have_is_refused_with_their_names(here):
-    here.deliver("evt_1", "evt_2")
-
-    answer = here.ask("get_event", event="evt_")
-
-    assert (answer.kind, answer.json["code"]) == ("Ambiguous", "ambiguous")
-    assert "stripe:evt_1" in answer.json["detail"]
 
 
 def test_number_is_a_ledger_id_and_nothing_else(here):

@@ -91,30 +91,6 @@ def test_five_hundred_dead_events_are_replayed_and_watched(inbox, ledger, page, 
     assert ledger.execute(died).fetchone() == (0,)
 
 
-def test_paused_source_takes_deliveries_in_and_runs_none(inbox, ledger, page, picture):
-    page.goto("/admin/sources")
-    picture(page, "sources")
-    page.get_by_role("button", name="Pause github").click()
-    expect(page.locator("#source-github").get_by_text("paused")).to_be_visible()
-
-    headers = {"x-github-event": "push"}
-    answer = inbox.deliver(
-        {"ref": "main", "after": "c0ffee"}, "github", headers, event_id="paused-1", type="push"
-    )
-    assert answer.json()["status"] == "accepted"
-    page.goto("/admin/events?source=github")
-    expect(row(page, "push")).to_contain_text("received")
-
-    page.goto("/admin/sources")
-    page.get_by_role("button", name="Resume github").click()
-    page.goto("/admin/events?source=github")
-    expect(row(page, "push")).to_contain_text("done")
-    changes = ledger.execute(
-        "SELECT who, action FROM hookonce.audit WHERE subject = 'source github' ORDER BY id"
-    ).fetchall()
-    assert changes == [("Ada (dashboard)", "pause"), ("Ada (dashboard)", "resume")]
-
-
 def test_new_events_appear_while_one_watches(inbox, page, picture):
     page.goto("/admin/events")
     expect(page.get_by_text("new events appear here")).to_be_visible()
