@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 import hookonce.receiver
+from hookonce.receiver.cli.commands.docs import docs
 from hookonce.receiver.dashboard.documents import search
 from tests.support.for_each import for_each
 
+CODE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 QUESTIONS = {
     "stripe locally": {"how-to/tunnels"},
     "two stripe accounts": {"how-to/source-choices"},
     "two Stripe accounts, one per customer": {"how-to/source-choices"},
     "retries": {"how-to/handlers"},
-    "replay": {"how-to/replay"},
     "how long is what kept": {"explanation/data-protection", "reference/tables"},
     "erase a person": {"explanation/data-protection"},
     "without Redis": {"how-to/production"},
@@ -33,11 +34,9 @@ QUESTIONS = {
     "deduplication": {"how-to/source-choices"},
     "exactly once": {"explanation/guarantees"},
     "idempotency": {"how-to/idempotent-endpoints"},
-    "order": {"how-to/order"},
     "fifo": {"how-to/order"},
     "out of order": {"how-to/order"},
     "email": {"how-to/alerts"},
-    "django": {"how-to/django"},
     "celery": {"how-to/django"},
     "k8s": {"how-to/kubernetes"},
     "high availability": {"explanation/scaling"},
@@ -104,6 +103,38 @@ def test_docs_say_what_to_do_where_nothing_is_found(hookonce):
     missed = hookonce("docs", "qwertzuiop")
 
     assert (missed.code, "lists the pages" in missed.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("word", "title"),
+    {
+        "handlers": "# Write a handler",
+        "replay": "# Replay a day",
+        "docs/how-to/flask.md": "# Use it in a Flask application",
+        "../reference/tables.md#the-queue": "# The tables, and the life of an event",
+        "api": "how-to/api: The admin API",
+    }.items(),
+)
+def test_docs_show_the_page_whose_last_part_or_link_is_given_and_search_where_two_end_so(
+    hookonce, word, title
+):
+    assert hookonce("docs", word).lines[0] == title
+
+
+@for_each(search.names())
+def test_page_at_a_terminal_breaks_no_word_and_no_line_of_code(name, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    written = search.text_of(name)
+
+    docs.callback([name])
+
+    shown = capsys.readouterr().out
+    assert "".join(shown.split()) == "".join(written.split())
+    assert CODE.findall(shown) == CODE.findall(written)
+    whole = re.compile(r"[^`]*`|.*\]\(")  # what is copied stays on one line
+    lines = CODE.sub("", shown).splitlines()
+    assert [line for line in lines if len(line) > 80 and " " in line and not whole.match(line)] == []
 
 
 def texts():

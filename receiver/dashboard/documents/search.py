@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import hookonce
 
+_AROUND_NAME: Final = re.compile(r"^(?:\.{0,2}/|docs/)*|(?:\.md)?(?:#.*)?$")
 _CODE: Final = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 _HEADING: Final = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^<!--.*?-->\n|<!--.*?-->", re.DOTALL | re.MULTILINE)
@@ -94,6 +95,13 @@ def names() -> tuple[str, ...]:
     """Return the names of all pages, like `how-to/replay`; decisions and drafts are no pages."""
     pages = (path.relative_to(folder()) for path in sorted(folder().rglob("*.md")))
     return tuple(str(page.with_suffix("")) for page in pages if page.parts[0] != "decisions")
+
+
+def page_of(word: str) -> str | None:
+    """Return the page that a word names: in full, by the last part alone if no other ends so, or as a link has it."""
+    name = _AROUND_NAME.sub("", word)
+    found = [each for each in names() if each == name or each.endswith(f"/{name}")]
+    return name if name in found else found[0] if len(found) == 1 else None
 
 
 def text_of(name: str) -> str:
