@@ -289,13 +289,22 @@ def test_new_provider_proposes_a_table_that_takes_the_delivery(place, hookonce, 
 
 
 @pytest.mark.parametrize("kind", ["query", "path", "field", "signed query"])
-def test_new_provider_writes_a_module_for_what_is_proven_outside_of_headers(place, hookonce, kind):
+def test_new_provider_writes_a_module_for_what_is_proven_outside_of_headers(
+    place, hookonce, monkeypatch, kind
+):
     scheme, secret = ENDS[kind][0], "00ff00ff00ff00ff"
     (place / "order.http").write_bytes(captured(scheme, secret))
 
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+
     made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
 
-    assert "no module is needed for this: in hookonce.toml it is" in made.err
+    _, _, told = made.err.partition("no module is needed for this: in hookonce.toml it is\n")
+    assert tomllib.loads(told.partition("\nregistered")[0])["sources"]["acme"]["provider"] in {
+        "hmac",
+        "token",
+    }
     assert "14 passed" in run_tests(place, "tests/providers/acme")
 
 

@@ -80,8 +80,9 @@ def provider(name: str, source: Path | None, secret: str, table: bool) -> None: 
     if is_built_in:  # one contract test finds ours
         contents = {path: each for path, each in contents.items() if not path.name.startswith("test_")}
     _write(contents)
-    for line in made.remarks:
-        tell(clean(line))
+    for line in map(clean, made.remarks):
+        is_toml = line.startswith(" ")  # an inline table stands on one line
+        (click.echo(line, err=True) if is_toml else tell(line))
     if not is_built_in and folder.as_posix() not in settings.provider_places:
         _register(Path(os.environ.get("HOOKONCE_CONFIG") or "hookonce.toml"), folder.as_posix())
     which = f"tests/providers -k {slug}" if is_built_in else f"tests/providers/{slug}"
