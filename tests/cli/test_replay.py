@@ -7,8 +7,10 @@ import time
 from subprocess import PIPE
 from types import SimpleNamespace
 
+import click
 import pytest
 
+from hookonce.receiver.cli.replay import waiting
 from tests.support.outcomes import put_into_state
 
 pytestmark = pytest.mark.usefixtures("inbox")
@@ -199,6 +201,29 @@ def test_replay_waits_and_tells_how_many_succeeded_and_died(hookonce, stored, le
 
     assert replayed.code == 3
     assert "replayed 3, done 2, died again 1, of 3 that matched" in replayed.err
+
+
+def test_bar_of_a_bulk_replay_moves_in_one_line_while_its_events_end(hookonce, stored, ledger, monkeypatch):
+    for n in range(3):
+        stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
+
+    def worker():
+        ledger.execute(
+            "WITH gone AS (DELETE FROM hookonce.queue WHERE ctid = (SELECT min(ctid) FROM hookonce.queue) "
+            "RETURNING event, handler, cycle) "
+            "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+            "SELECT event, handler, cycle, 'done', 1, now() FROM gone"
+        )
+        return 0
+
+    monkeypatch.setattr(waiting, "interval", worker)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    drawn = click.unstyle(hookonce("replay", "--status", "dead", "--yes").err)
+
+    assert list(dict.fromkeys(re.findall(r"still open (\d)", drawn))) == ["3", "2", "1"]
+    assert [line for line in re.split(r"[\r\n]", drawn) if len(line) > 80] == []
 
 
 def test_replay_lists_the_bulk_replays(hookonce, stored):

@@ -35,6 +35,7 @@ class BulkRun:
         """Take all steps, then follow what became of the events: to the end, or (None) for as long as it moves."""
         with click.progressbar(
             length=self.bulk.matched,
+            width=0,
             show_pos=True,
             item_show_func=lambda summary: summary,
             file=sys.stderr,
@@ -43,6 +44,7 @@ class BulkRun:
 
             def show() -> None:
                 bar.update(self.bulk.replayed + self.bulk.left_alone - bar.pos, self.summary)
+                bar.render_progress()  # `update` does so only where the bar has grown
 
             try:
                 while self.bulk.is_running:
