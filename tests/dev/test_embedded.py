@@ -156,7 +156,7 @@ def test_given_urls_are_taken_and_nothing_is_started(empty):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "started": "1", "sockets": []}']
+    "content", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "started": "1", "servers": {}}']
 )
 def test_broken_or_stale_state_file_means_not_running(empty, content):
     (empty / "servers.json").write_text(content)
@@ -164,12 +164,13 @@ def test_broken_or_stale_state_file_means_not_running(empty, content):
     assert running(empty) is None
 
 
-def test_state_file_of_a_live_process_without_servers_means_not_running(empty):
-    with servers(empty, database_url="x", redis_url="y"):
-        state = json.loads((empty / "servers.json").read_text())
-        (empty / "servers.json").write_text(json.dumps(state | {"sockets": [str(empty / "gone")]}))
+def test_ledger_is_found_while_valkey_is_down(empty):
+    with servers(empty) as found:
+        with redis.Redis.from_url(found.redis_url) as client:
+            client.shutdown(nosave=True)
 
-        assert running(empty) is None
+        assert running(empty) == found
+        assert ask(found.database_url, "SELECT 1") == 1
 
 
 def test_data_outlives_stop_crash_and_stale_pid_file(start, place):

@@ -41,27 +41,23 @@ def servers(
     with contextlib.ExitStack() as stack:
         lock = Lock(directory / "servers.lock")
         stack.callback(lock.release)
-        sockets = []
         if redis_url is None:
             valkey = Valkey.start(directory)
             stack.callback(valkey.stop)
             redis_url = valkey.url
-            sockets.append(valkey.socket)
         if database_url is None:
             postgres = Postgres.start(directory, durable=durable)
             stack.callback(postgres.stop)
             database_url = postgres.url
-            sockets.append(postgres.socket)
         found = Servers(database_url, redis_url)
         stack.callback((directory / STATE).unlink, missing_ok=True)
-        _write_state(directory / STATE, found, sockets)
+        _write_state(directory / STATE, found)
         yield found
 
 
-def _write_state(path: Path, found: Servers, sockets: list[Path]) -> None:
+def _write_state(path: Path, found: Servers) -> None:
     pid = os.getpid()
-    owner = {"pid": pid, "started": spawn.started(pid)}
-    state = {"servers": asdict(found), "sockets": list(map(str, sockets)), **owner}
+    state = {"servers": asdict(found), "pid": pid, "started": spawn.started(pid)}
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)
     unfinished.touch(mode=0o600)  # a URL that was given may hold a password
