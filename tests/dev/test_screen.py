@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from hookonce.receiver.cli.dev.screen import Screen
+from hookonce.receiver.cli.output.printing import say
 from hookonce.receiver.ledger.database import connections
 from tests.support.inbox import inbox
 
@@ -49,3 +50,14 @@ def test_failed_runs_are_shown_over_one_connection_which_is_made_again_once_it_h
     assert [each.closed for each in connects] == [True, True]
     said = capsys.readouterr().out
     assert [name for name in "abc" if f"no customer of {name}" in said] == ["a", "b", "c"]
+
+
+def test_line_of_our_own_is_as_wide_as_the_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    say("deliveries wait " * 12)
+
+    first, *further = capsys.readouterr().out.splitlines()
+    assert max(map(len, (first, *further))) <= 80
+    assert {len(line) - len(line.lstrip()) for line in further} == {10}

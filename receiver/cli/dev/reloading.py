@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from hookonce.receiver.cli.dev.introduction import introduce_source
-from hookonce.receiver.cli.output.printing import echo, say
+from hookonce.receiver.cli.output.printing import say, tell
 from hookonce.receiver.config import dotenv_file
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import path_of
@@ -35,7 +35,7 @@ def follow(running: Stack, ended: threading.Event, since: float) -> None:
             running.refresh()
         except ConfigError as error:
             say(f"{'':<12}  {'changed':<9}  {what}")
-            echo(f"hookonce: {error.text}\n  what runs goes on as it was", err=True)
+            tell(f"hookonce: {error.text}\n  what runs goes on as it was")
             continue
         say(f"{'':<12}  {'changed':<9}  {what}; receiver and worker start again, deliveries wait for them")
         running.restart(RECEIVER, WORKER)

@@ -16,8 +16,8 @@ _WORD = re.compile(r"\s*(?:[^\s`]*`[^`]*`[^\s`]*|hookonce(?: [a-z]+)+ \d+\S*|\S+
 
 
 def say(text: str) -> None:
-    """Print a line of our own, with the time."""
-    echo(f"{time.strftime('%H:%M:%S')}  {text}")
+    """Print a line of our own, with the time; its further lines are indented by as much."""
+    put(f"{time.strftime('%H:%M:%S')}  {text}", " " * 10)
 
 
 def echo(text: str, *, err: bool = False) -> None:
