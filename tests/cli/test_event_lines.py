@@ -78,6 +78,15 @@ def test_line_fits_eighty_columns_whatever_is_long():
     assert re.search("unreadable-0f0f0f0f[0f]*…[0f]+$", third)
 
 
+def test_long_id_gives_way_before_source_and_type():
+    alert = event(8, "alert_test_f86653769023b8c5d172d512804094", "hookonce", "alert.resolved")
+
+    _, first, second = shown([event(9), alert])
+
+    assert "hookonce  alert.resolved  alert_test_f8" in second
+    assert STRIPE in first
+
+
 def test_short_events_stand_in_one_line_each():
     assert shown([event()]) == [
         "ID  STATUS  RECEIVED  SOURCE  TYPE          EVENT ID",

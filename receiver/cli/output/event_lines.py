@@ -12,7 +12,7 @@ from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.desk.listed_events import ListedEvent
 
-_LEAST = {"WHY": 32, "TYPE": 12, "SOURCE": 6, "EVENT ID": 13}
+_LEAST = (("WHY", 32), ("EVENT ID", 31), ("TYPE", 12), ("SOURCE", 6), ("EVENT ID", 13))
 """Characters that are left of what is cut, in this order."""
 _GAP = "  "
 
@@ -54,7 +54,7 @@ def _fitting(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]
     """Return how wide each column is; None where that of the cause leaves no room for the sender's id."""
     widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
     over = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
-    for name, least in _LEAST.items():
+    for name, least in _LEAST:
         taken = min(max(over, 0), max(widths.get(name, 0) - least, 0))
         if taken:
             widths[name] -= taken
