@@ -1,4 +1,7 @@
-"""The pages as the wheel carries them: a link to a file that is not in the wheel is text there."""
+"""The pages as the wheel carries them: a link to a file that is not in the wheel is text there.
+
+A decision is no page of the wheel's, and an aside that is but a link to one (`([why](…))`) is left out.
+"""
 
 import re
 import tempfile
@@ -9,6 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SHIPPED = ("*.md", "explanation/**/*.md", "how-to/**/*.md", "reference/**/*.md")
+_ASIDE = re.compile(r"\s*\(\[[^\]\n]*\]\((?:\.\./)*decisions/[^)]*\)\)")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -24,7 +28,8 @@ class PackagedDocs(BuildHookInterface[Any]):
         pages = {page.relative_to(docs).as_posix() for each in _SHIPPED for page in docs.glob(each)}
         for name in sorted(pages):
             text = _LINK.sub(
-                lambda link, name=name: self._linked(link, name, pages), (docs / name).read_text()
+                lambda link, name=name: self._linked(link, name, pages),
+                _ASIDE.sub("", (docs / name).read_text()),
             )
             page = Path(self._written.name, name)
             page.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """The wheel, beside an application that has packages called `jobs`, `providers` and `receiver` of its own."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -105,6 +106,15 @@ def test_wheel_carries_the_pages_and_few_bytes_of_them(site):
 
     assert {"index.md", "alerts.md", "guarantees.md", "configuration.md"} <= {each.name for each in pages}
     assert sum(each.stat().st_size for each in pages) < 1_200_000
+
+
+def test_pages_of_the_wheel_say_nothing_in_brackets_but_why(site):
+    bare = {
+        page.name: re.findall(r"\((?:and )?(?:why|how)\)", page.read_text())
+        for page in (site / "hookonce/docs").rglob("*.md")
+    }
+
+    assert {name: asides for name, asides in bare.items() if asides} == {}
 
 
 def test_pages_of_the_wheel_link_to_what_it_carries(site):
