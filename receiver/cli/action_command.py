@@ -16,7 +16,7 @@ from hookonce.receiver.cli.desk import asked_of, desk, pages
 from hookonce.receiver.cli.options.event_options import COMPLETED, Choice, typed
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.output.printing import paged, tell
+from hookonce.receiver.cli.output.printing import paged, put, tell
 from hookonce.receiver.cli.output.tables import cell, clean, print_json, show
 from hookonce.receiver.cli.plans import carried_out
 from hookonce.receiver.desk.forms import Field, facts, fields, tables
@@ -180,7 +180,7 @@ def print_answer(answer: ResponseModel, empty: str) -> None:
         tell(empty)
     widest = max((len(name) for name, _ in known), default=0)
     for name, value in known:
-        click.echo(f"{name:<{widest}}  {cell(value)}")
+        put(f"{name:<{widest}}  {cell(value)}", " " * (widest + 2))
     for table in listed:
         click.echo(f"\n{table.name}")
         show(table.columns, table.rows)

@@ -83,7 +83,7 @@ def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
         ("stripe", 2, 1),
     ]
     assert all(row["last_used"] for row in counted)
-    assert "1: 5 times, last 20" in hookonce("sources", "list").out.decode()
+    assert "1: used 5 times, last 20" in hookonce("sources", "list").out.decode()
 
 
 @pytest.mark.usefixtures("place")

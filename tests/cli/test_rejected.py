@@ -47,3 +47,19 @@ def test_rejected_delivery_is_shown_by_the_number_of_the_list(hookonce, refuse):
     assert shown.documents[0]["body_prefix"] == BODY.decode()
     assert BODY.decode() in hookonce("rejected", "show", number).out.decode()
     assert shown.documents[0]["reason"] == "bad_signature"
+
+
+@pytest.mark.usefixtures("inbox")
+def test_facts_of_a_rejected_delivery_are_folded_between_words_and_below_each_other(
+    hookonce, refuse, monkeypatch
+):
+    number = refuse(stripe())
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    lines = hookonce("rejected", "show", number).lines
+
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("do ")]
+    indent = len(lines[at]) - len(lines[at].removeprefix("do").lstrip())
+    assert lines[at + 1].startswith(" " * indent + "key, not")
+    assert max(map(len, lines[at : at + 3])) <= 80

@@ -13,6 +13,7 @@ from hookonce.receiver.cli.desk import desk
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, listed, print_json, show
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
 from hookonce.receiver.desk.sources import list_providers as list_providers_
 from hookonce.receiver.desk.sources import list_sources as list_sources_
@@ -93,7 +94,7 @@ def _providers() -> Sequence[ProviderModel]:
 
 def _describe_slots(slots: list[dict[str, Any]]) -> str:
     parts = [
-        f"{each['slot']}: {each['count']} times"
+        f"{each['slot']}: used {counted(each['count'], 'time')}"
         + (f", last {cell(each['last_used'])}" if each["count"] else "")
         for each in slots
         if each["count"] is not None
