@@ -132,7 +132,7 @@ def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
     return Plan(shown, {"asked": named.model_copy(update={"dry_run": not shown.discarded})})
 
 
-@action(scope=Scope.REPLAY, asks="which would be discarded", looks=_what_is_discarded, audits="discard")
+@action(scope=Scope.REPLAY, looks=_what_is_discarded)
 def discard_events(desk: Desk, asked: DiscardRequest) -> Discards:
     """Discard events that are never to run: dead, held or waiting ones. A replay undoes it.
 

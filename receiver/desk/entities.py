@@ -33,7 +33,7 @@ def get_entity(desk: Desk, which: EntityPath) -> Listed[NewestVersion]:
     return Listed[NewestVersion](data=found)
 
 
-@action(scope=Scope.ADMIN, asks="what was done", looks=looks_at(get_entity), audits="forget entity")
+@action(scope=Scope.ADMIN, looks=looks_at(get_entity))
 def forget_entity(desk: Desk, which: EntityPath) -> None:
     """Forget what was done of an entity: whatever comes next is its newest."""
     with desk.connection.transaction():

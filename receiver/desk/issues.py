@@ -88,7 +88,7 @@ def get_issue(desk: Desk, which: IssuePath) -> FullIssue:
     return FullIssue.model_validate(dict(issue) | more, context=AS_SHOWN)
 
 
-@action(scope=Scope.REPLAY, asks="what the issue is", looks=looks_at(get_issue), audits="issue")
+@action(scope=Scope.REPLAY, looks=looks_at(get_issue))
 def mark_issue(desk: Desk, which: IssuePath, asked: IssueMark) -> FullIssue:
     """Update an issue's state: fixed, ignored until a time, or open."""
     is_ignored = asked.state == IssueState.IGNORED

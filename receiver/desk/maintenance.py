@@ -54,7 +54,7 @@ class Forgotten(ResponseModel):
     )
 
 
-@action(scope=Scope.ADMIN, plan_scope=Scope.READ, audits="prune", is_atomic=False)
+@action(scope=Scope.ADMIN, plan_scope=Scope.READ, is_atomic=False)
 def prune(desk: Desk, asked: PruneRequest) -> Pruned:
     """Delete data past its retention, in small steps; safe to repeat. The answer comes when all is done.
 
@@ -131,7 +131,7 @@ def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
     return Plan(shown, {"asked": named})
 
 
-@action(scope=Scope.ADMIN, asks="which would be erased", looks=_the_next, audits="erase", is_atomic=False)
+@action(scope=Scope.ADMIN, looks=_the_next, is_atomic=False)
 def erase_events(desk: Desk, asked: ErasureRequest) -> Erased:
     """Erase bodies, headers, errors, logs and results of events that have ended, and what their steps gave.
 

@@ -101,7 +101,7 @@ def _what_is_paused(here: Asks, which: PausePath) -> Plan:
     return Plan(here.ask(list_pauses), {"which": which})
 
 
-@action(scope=Scope.ADMIN, asks="what is paused already", looks=_what_is_paused, audits="pause")
+@action(scope=Scope.ADMIN, looks=_what_is_paused)
 def pause(desk: Desk, which: PausePath) -> Pause:
     """Pause something, for a person. A handler's name is taken at its word: it may never have run yet."""
     _require_source(which, desk.settings.sources)
@@ -117,13 +117,7 @@ def _require_paused(found: Iterable[Pause], which: PausePath) -> None:
         raise NotFound(f"the {which.kind} '{which.name}' is not paused; `hookonce stats` says what is")
 
 
-@action(
-    scope=Scope.ADMIN,
-    asks="what is paused",
-    looks=looks_at(list_pauses, _require_paused),
-    audits="resume",
-    is_atomic=False,
-)
+@action(scope=Scope.ADMIN, looks=looks_at(list_pauses, _require_paused), is_atomic=False)
 def resume(desk: Desk, which: PausePath) -> None:
     """End a pause: what waited is due at once, retries included."""
     if not pauses.resume(desk.connection, which.kind, which.name, desk.who, pauses.PATIENCE):

@@ -95,9 +95,8 @@ A_co = TypeVar("A_co", bound=Answer, covariant=True)
 class Action(Generic[A_co]):
     """One thing to ask or do. Without a scope any token will do; `plan_scope`, if any, is enough for a plan of it.
 
-    `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done.
-    `asks`: what is said before it is done, and `looks` finds that out. `audits`: what its line in the audit is called,
-    if it has one. `is_atomic`: all that it does, it does in one transaction of the ledger.
+    `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done;
+    `looks` finds out what is shown before. `is_atomic`: all that it does, it does in one transaction of the ledger.
     """
 
     name: str
@@ -106,8 +105,6 @@ class Action(Generic[A_co]):
     inputs: Mapping[str, type[RequestModel]]
     answer: type[ResponseModel] | type[Octets] | None
     changes: bool
-    asks: str
-    audits: str
     is_atomic: bool
     plan_scope: Scope | None
     looks: "Look | None" = None
@@ -186,13 +183,11 @@ ACTIONS: dict[str, Action[Any]] = {}
 """All of them by name, once `receiver.desk.actions` is imported."""
 
 
-def action(  # noqa: PLR0913  all by keyword
+def action(
     *,
     scope: Scope | None,
     plan_scope: Scope | None = None,
-    asks: str = "",
     looks: Look | None = None,
-    audits: str = "",
     is_atomic: bool = True,
     changes: bool = True,
 ) -> Callable[[Callable[..., A]], Action[A]]:
@@ -211,8 +206,6 @@ def action(  # noqa: PLR0913  all by keyword
             {role: hints[role] for role in ("which", "asked") if role in hints},
             None if answer is type(None) else answer,
             changes and scope in {Scope.REPLAY, Scope.ADMIN},
-            asks,
-            audits,
             is_atomic,
             plan_scope,
             looks,

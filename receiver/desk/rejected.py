@@ -163,7 +163,7 @@ def list_quarantine(desk: Desk) -> Listed[Holding]:
     return Listed[Holding](data=quarantine.holdings(desk.connection))
 
 
-@action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)
+@action(scope=Scope.ADMIN, is_atomic=False)
 def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> ReverifyResponse:
     """Check what a source rejected and kept again, as of its arrival, and take in what is genuine.
 

@@ -190,12 +190,7 @@ def _how_many_match(here: Asks, asked: BulkReplayRequest) -> Plan:
     return Plan(found, {"asked": asked.model_copy(update={"filter": wanted, "expected": found.total})})
 
 
-@action(
-    scope=Scope.REPLAY,
-    asks="what is done already, and when; a second time only with `again`",
-    looks=_what_becomes_of_each,
-    audits="replay",
-)
+@action(scope=Scope.REPLAY, looks=_what_becomes_of_each)
 def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
     """Run events again: new attempts under the same idempotency keys; held ones are released.
 
@@ -218,13 +213,13 @@ def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
     return _replayed(desk, named, **how)
 
 
-@action(scope=Scope.REPLAY, audits="release")
+@action(scope=Scope.REPLAY)
 def release(desk: Desk, asked: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
     return _replayed(desk, named_events(desk, asked.events), status=EventStatus.HELD)
 
 
-@action(scope=Scope.REPLAY, asks="how many match, and of what", looks=_how_many_match, audits="bulk replay")
+@action(scope=Scope.REPLAY, looks=_how_many_match)
 def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
     _require_filter(asked.filter)
@@ -264,7 +259,7 @@ def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     return _bulk(desk, which.bulk)
 
 
-@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay))
+@action(scope=Scope.REPLAY, looks=looks_at(get_bulk_replay))
 def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> BulkStep:
     """Take the next step of a bulk replay, as its rate allows, and drive it from then on.
 
@@ -278,14 +273,14 @@ def step_bulk_replay(desk: Desk, which: BulkPath, asked: BulkStepRequest) -> Bul
     return BulkStep(bulk=_bulk(desk, number), outcomes=[Outcome(**dict(each)) for each in outcomes])
 
 
-@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="stop")
+@action(scope=Scope.REPLAY, looks=looks_at(get_bulk_replay))
 def stop_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
     bulk_replays.stop(desk.connection, which.bulk, desk.who)
     return _bulk(desk, which.bulk)
 
 
-@action(scope=Scope.REPLAY, asks="how far it is", looks=looks_at(get_bulk_replay), audits="go on")
+@action(scope=Scope.REPLAY, looks=looks_at(get_bulk_replay))
 def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Continue a bulk replay that was stopped. One that is running or complete is left as it is."""
     bulk_replays.go_on(desk.connection, which.bulk, desk.who)

@@ -80,7 +80,7 @@ class FoundEvents(Hinted, Page[Event]):
     large: int = Field(description="bodies that were too large to be looked into")
 
 
-@action(scope=Scope.READ, audits="search", is_atomic=False)
+@action(scope=Scope.READ, is_atomic=False)
 def search_bodies(desk: Desk, asked: SearchQuery) -> FoundEvents:
     """Find events by what their bodies contain, the newest first, for 20 seconds or 50,000 events at most.
 

@@ -150,13 +150,7 @@ def _what_is_sent(here: Asks, which: SourcePath, asked: TestEventRequest) -> Pla
     return Plan(found, {"which": which, "asked": asked})
 
 
-@action(
-    scope=Scope.ADMIN,
-    asks="which source it is",
-    looks=_what_is_sent,
-    audits="test event",
-    is_atomic=False,
-)
+@action(scope=Scope.ADMIN, looks=_what_is_sent, is_atomic=False)
 def send_test_event(desk: Desk, which: SourcePath, asked: TestEventRequest) -> TestEvent:
     """Send a source a realistic event of its sender, signed with its first secret. Handlers run on it.
 
@@ -174,13 +168,7 @@ def send_test_event(desk: Desk, which: SourcePath, asked: TestEventRequest) -> T
     return TestEvent(id=stored.id, event_id=event_id, type=kind)
 
 
-@action(
-    scope=Scope.ADMIN,
-    asks="which event it is made of",
-    looks=looks_at(get_event),
-    audits=test_events.ACTION_EDITED,
-    is_atomic=False,
-)
+@action(scope=Scope.ADMIN, looks=looks_at(get_event), is_atomic=False)
 def send_edited_event(desk: Desk, which: EventPath, asked: EditedEvent) -> TestEvent:
     """Send an event again with another body, signed with its source's first secret, as a test event with its own id.
 
@@ -244,12 +232,7 @@ def _require_handed(kept: Sequence[HandedSecret | Handed], which: SourcePath) ->
         )
 
 
-@action(
-    scope=Scope.ADMIN,
-    asks="which secrets are kept, and in use",
-    looks=looks_at(list_handed_secrets, _require_handed),
-    audits="forget secret",
-)
+@action(scope=Scope.ADMIN, looks=looks_at(list_handed_secrets, _require_handed))
 def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
     if not handshake_secrets.forget(desk.connection, which.source, desk.who):

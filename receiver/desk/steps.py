@@ -58,12 +58,7 @@ def _meant(found: Iterable[Step], which: EventPath, asked: StepDecision) -> Step
     return meant[0]
 
 
-@action(
-    scope=Scope.REPLAY,
-    asks="which steps the event has",
-    looks=looks_at(list_steps, _meant),
-    audits="step done",
-)
+@action(scope=Scope.REPLAY, looks=looks_at(list_steps, _meant))
 def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Listed[Step]:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it again."""
     event = number_of(desk, which.event)
@@ -131,7 +126,7 @@ def _what_it_waits_for(here: Asks, which: EventPath, asked: WakeRequest) -> Plan
     return Plan(found, {"which": which, "asked": asked})
 
 
-@action(scope=Scope.REPLAY, asks="what it waits for", looks=_what_it_waits_for, audits="wake")
+@action(scope=Scope.REPLAY, looks=_what_it_waits_for)
 def wake(desk: Desk, which: EventPath, asked: WakeRequest) -> None:
     """End the wait of a handler on an event: it goes on as if the time were over."""
     if not waits.give_up(desk.connection, number_of(desk, which.event), asked.handler, desk.who):

@@ -29,12 +29,7 @@ def _require(known: Sequence[Token], which: TokenPath) -> None:
         raise NotFound(f"no token is called {which.name!r}{did_you_mean(which.name, names)}")
 
 
-@action(
-    scope=Scope.ADMIN,
-    asks="which tokens there are",
-    looks=looks_at(list_tokens, _require),
-    audits="revoke token",
-)
+@action(scope=Scope.ADMIN, looks=looks_at(list_tokens, _require))
 def revoke_token(desk: Desk, which: TokenPath) -> None:
     """Make a token worthless, at once."""
     if not api_tokens.revoke(desk.connection, which.name, desk.who):

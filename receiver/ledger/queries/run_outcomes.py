@@ -14,7 +14,7 @@ _SHOWN = 500
 
 # Event by event: OFFSET keeps the planner from reading all runs instead.
 _OUTCOMES = f"""
-SELECT e.id AS event, r.handler, r.status, r.attempts, r.due_at, r.finished_at,
+SELECT e.id AS event, r.handler, r.status, r.finished_at,
        count(*) OVER (PARTITION BY e.id) - 1 AS others,
        (SELECT d.issue FROM hookonce.runs d WHERE d.event = e.id AND d.handler = r.handler AND d.is_last) AS issue,
        CASE WHEN r.status IS DISTINCT FROM '{RunStatus.DONE}' THEN (
@@ -33,8 +33,6 @@ class Outcome(ContentRow):
     event: int
     handler: str | None
     status: str | None
-    attempts: int | None
-    due_at: datetime | None
     finished_at: datetime | None
     others: int
     issue: str | None
