@@ -142,7 +142,7 @@ class BulkReplayRequest(RequestModel):
 
     filter: BulkFilter = Field(default_factory=lambda: BulkFilter(status=None))
     rate: Rate = Field(None, description="events per second at most")
-    limit: Identifier | None = Field(None, description="the oldest so many; else all")
+    limit: Identifier | None = Field(None, description="at most so many events, the oldest first; else all")
     expected: Annotated[int, Field(ge=0)] | None = Field(
         None, description="how many one was shown (`/event-counts`); 409 `changed` if more match by now"
     )

@@ -38,3 +38,14 @@ def test_source_of_the_web_is_introduced_with_its_url_and_its_program(running, c
     said = capsys.readouterr().out
     assert "http://127.0.0.1:8000/hooks/stripe" in said
     assert "stripe listen --forward-to" in said
+
+
+def test_made_up_secret_of_64_digits_stands_in_one_line_of_a_terminal(running, capsys, monkeypatch):
+    secret = "0f" * 32
+    running.made_up = {"acme": "ACME_WEBHOOK_SECRET"}
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    introduce_source(running, Source("acme", load("stripe"), (secret,)))
+
+    assert f"\n{' ' * 16}{secret}\n" in capsys.readouterr().out

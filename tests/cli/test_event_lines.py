@@ -87,6 +87,17 @@ def test_long_id_gives_way_before_source_and_type():
     assert STRIPE in first
 
 
+def test_two_accounts_of_one_sender_are_told_apart_where_there_is_little_room():
+    kind = "customer.subscription.updated"
+
+    _, *lines = shown(
+        [event(number, source=f"stripe-{name}", kind=kind) for number, name in ((101, "eu"), (102, "us"))],
+        width=70,
+    )
+
+    assert [re.search(r"\S*…(\w+) ", line)[1] for line in lines] == ["eu", "us"]
+
+
 def test_short_events_stand_in_one_line_each():
     assert shown([event()]) == [
         "ID  STATUS  RECEIVED  SOURCE  TYPE          EVENT ID",

@@ -89,7 +89,7 @@ def test_prune_only_says_what_would_go_on_a_dry_run(hookonce, aged, left):
 
     pruned = hookonce("prune", "--dry-run")
 
-    assert "would go: 1 event" in pruned.err
+    assert "to delete: 1 event" in pruned.err
     assert left() == ([number], True)
 
 
@@ -102,7 +102,7 @@ def test_dry_run_with_trust_clock_shows_the_plan_and_leaves_the_clock_as_it_is(h
     held, tried = hookonce("prune", "--dry-run"), hookonce("prune", "--dry-run", "--trust-clock")
 
     assert (held.code, "--trust-clock" in held.err) == (1, True)
-    assert (tried.code, "would go: 1 event" in tried.err) == (0, True)
+    assert (tried.code, "to delete: 1 event" in tried.err) == (0, True)
     assert steady_clock.held_since(ledger) is not None
     assert left() == ([number], True)
     assert hookonce("prune", "--trust-clock").code == 0

@@ -119,7 +119,7 @@ def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, 
     tried, partly, none = (hookonce("replay", *ids, "--dry-run") for ids in [[number], [number, "x"], ["x"]])
 
     assert tried.err.splitlines() == [
-        f"would be replayed: 1 event ({number})",
+        f"to replay: 1 event ({number})",
         "this is the plan; nothing was done",
         f"event {number} replayed: a",
     ]
@@ -253,7 +253,7 @@ def test_replay_of_a_named_event_shows_its_plan_first(hookonce, stored, state):
     replayed = hookonce("replay", number)
 
     assert replayed.err.splitlines() == [
-        f"would be replayed: 1 event ({number})",
+        f"to replay: 1 event ({number})",
         f"event {number} replayed: a",
     ]
     assert state(number)[1] == [("a", "waiting", 0, 2)]

@@ -59,7 +59,7 @@ def test_event_that_has_ended_is_erased_and_the_others_are_named(everywhere, inb
     kept = left(inbox, ended)
     done = everywhere.run(*asked, "--yes", "--json")
 
-    assert (shown.code, f"would be erased: 1 event ({ended})" in shown.err, kept) == (3, True, (1, 1, 1))
+    assert (shown.code, f"to erase: 1 event ({ended})" in shown.err, kept) == (3, True, (1, 1, 1))
     said = {name: done.documents[0][name] for name in ("erased", "open", "unknown_names")}
     assert (done.code, said) == (3, {"erased": [ended], "open": [row.id], "unknown_names": ["nope"]})
     assert (left(inbox, ended), left(inbox, row.id)[0]) == ((0, 0, 0), 1)

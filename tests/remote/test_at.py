@@ -94,7 +94,7 @@ def test_event_of_another_inbox_is_shown_opened_searched_and_replayed(far, serve
 
     assert (replayed.code, replayed.err) == (
         0,
-        f"would be replayed: 1 event ({event})\nevent {event} replayed: credit\n",
+        f"to replay: 1 event ({event})\nevent {event} replayed: credit\n",
     )
 
 

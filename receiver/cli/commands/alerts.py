@@ -94,4 +94,4 @@ def _said(run: Run) -> str:
         return f"failed: {run.error}"
     if not run.finished_at:
         return "was not tried yet"
-    return f"took it ({run.result['status']})" if isinstance(run.result, dict) else run.status
+    return f"accepted ({run.result['status']})" if isinstance(run.result, dict) else run.status

@@ -14,7 +14,7 @@ from hookonce.receiver.desk.registry import Asks
 
 def _show(found: Discards) -> None:
     discarded = counted_events([each.id for each in found.discarded])
-    tell(f"{'would be discarded' if found.dry_run else 'discarded'}: {discarded}")
+    tell(f"{'to discard' if found.dry_run else 'discarded'}: {discarded}")
 
 
 def _then(_here: Asks, _models: Mapping[str, Any], done: Discards) -> object:

@@ -22,7 +22,7 @@ def _told(found: Erased) -> str:
 
 
 def _show(found: Erased) -> None:
-    tell(f"{'would be erased' if found.dry_run else 'erased'}: {_told(found)}")
+    tell(f"{'to erase' if found.dry_run else 'erased'}: {_told(found)}")
 
 
 def _ask(plan: Erased) -> None:
@@ -52,7 +52,7 @@ erase = planned(
     ask=_ask,
     left_alone=("open",),
     name="erase",
-    about="""Erase what events that have ended hold of people.
+    about="""Erase personal data from events that have ended.
 
     That is bodies, headers, errors, logs and results. Their ids stay, so that a late copy is still a duplicate; they
     can't be replayed any more, and dead ones are discarded. What your handlers wrote is in your tables. Name events by

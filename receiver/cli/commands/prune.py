@@ -18,7 +18,7 @@ def _show(gone: Pruned) -> None:
         else "no bodies"
     )
     logs = f"{gone.rejected} rejected deliveries, {gone.audit} lines of the audit"
-    tell(f"{'would go' if gone.dry_run else 'gone'}: {counted(gone.events, 'event')}, {logs}, {days}")
+    tell(f"{'to delete' if gone.dry_run else 'deleted'}: {counted(gone.events, 'event')}, {logs}, {days}")
     if gone.needed:
         tell(f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}")
 
@@ -36,9 +36,9 @@ prune = planned(
     name="prune",
     about="""Delete old ledger rows, whole days of bodies, old rejected deliveries and old lines of the audit.
 
-    Horizons are keep_events (90d), keep_bodies (30d), keep_rejected (7d) and keep_audit (365d) under [receiver].
-    Whatever is received, running, waiting or held stays. The sweep does the same all day long, unless [receiver]
+    Retention is set by keep_events (90d), keep_bodies (30d), keep_rejected (7d) and keep_audit (365d) under [receiver].
+    Events that are received, running, waiting or held stay. The sweep prunes all day long, unless [receiver]
     auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped. While the clock of the
-    database is not trusted, since it leapt, nothing goes.
+    database is not trusted, since it leapt, nothing is deleted.
     """,
 )

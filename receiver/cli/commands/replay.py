@@ -45,7 +45,9 @@ _KINDS = 8
 )
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing
-@click.option("--limit", default=0, type=click.IntRange(0), help="The oldest so many; 0 = all.")
+@click.option(
+    "--limit", default=0, type=click.IntRange(0), help="Replay at most N events, the oldest first; 0 = all."
+)
 @click.option("--rate", type=Rate(), help="No faster than this: 20/s, 600/m.")
 @click.option(
     "--forget-step",
@@ -54,7 +56,7 @@ _KINDS = 8
     multiple=True,
     help="Repeat this step of its handlers; may be repeated.",
 )
-@click.option("--again", is_flag=True, help="Also what is done: its handlers run once more.")
+@click.option("--again", is_flag=True, help="Also rerun handlers that are done.")
 @click.option(
     "--seen", metavar="VIEW", help="With --again: fail if the event has changed since it was shown."
 )
@@ -63,7 +65,7 @@ _KINDS = 8
     "--continue", "number", type=int, metavar="NUMBER", help="Continue a bulk replay that was stopped."
 )
 @click.option(
-    "--wait/--no-wait", default=None, help="Wait until all have ended, or for none; default: on a terminal."
+    "--wait/--no-wait", default=None, help="Wait until all events have ended; default: on a terminal."
 )
 @YES
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
@@ -76,7 +78,7 @@ def replay(  # options
 ) -> None:
     """Run events again: new attempts under the same idempotency key; held events are released.
 
-    What steps of their handlers gave (event.step) is used again, unless --forget-step names them.
+    Results of steps (event.step) are reused, unless --forget-step names the step.
     Name events by ID (ledger id, source:event_id, or how a sender's id begins), or choose all that match the
     options. Handlers of a named event that are done stay so unless you say --again. Ctrl-C stops a bulk replay where
     it is; killed, it is finished by the sweep. Exit 3 if some were left alone or died again, 4 if there is no such

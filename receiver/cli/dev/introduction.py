@@ -50,8 +50,8 @@ def introduce(running: Stack, worker: Sequence[str]) -> None:
             f"\ntunnel        {TUNNEL.format(url=running.url)}\n{_INDENT}gives the senders an address: https://…/hooks/NAME"
         )
     link = Sessions(running.settings.admin.token).link()
-    click.echo(f"\ndashboard     {running.url}/admin/sign-in#link={link}")
-    click.echo(f"{_INDENT}(once; later, with the admin_token in {running.settings.data / STATE})")
+    click.echo(f"\nconsole       {running.url}/admin/sign-in#link={link}")
+    click.echo(f"{_INDENT}(works once; later use the admin_token in {running.settings.data / STATE})")
     handlers = " ".join(worker) or ", ".join(running.settings.handlers)
     if handlers:
         click.echo(f"\nhandlers: {handlers}\n")
@@ -97,4 +97,4 @@ def _command(running: Stack, command: Command) -> Iterator[str]:
 
 def _echo_all(lines: Iterator[str]) -> None:
     for line in lines:
-        put(clean(line), _INDENT)
+        put(clean(line), "  " if line.startswith(" ") else _INDENT)

@@ -11,12 +11,12 @@ from hookonce.receiver.samples import documents, files
 
 PUBLIC_URL = "https://hooks.example.com"
 _HEAD = """\
-# What hookonce is told; `hookonce docs reference/configuration` lists every key. Nothing in here is secret.
+# hookonce's configuration; `hookonce docs reference/configuration` lists every key. No secrets in here.
 [receiver]
 handlers = ["handlers"]  # modules with functions that are decorated with @on
 """
 _HANDLERS = '''\
-"""What becomes of events: hookonce.toml names this module."""
+"""Handlers of webhooks; hookonce.toml names this module."""
 
 from hookonce import on
 '''
@@ -28,7 +28,7 @@ def {name}(event, tx):
     return {{"seen": event.event_id}}
 '''
 _DOTENV = """\
-# Read by every hookonce command that is started in this directory; the real environment wins. Never commit it.
+# Read by every hookonce command that is started in this directory; variables of the environment win. Never commit it.
 """
 _SERVERS = """\
 # Without these `hookonce dev` runs servers of its own.

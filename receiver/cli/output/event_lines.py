@@ -65,7 +65,7 @@ def _fitting(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]
 def _cell(name: str, text: str, wide: int) -> str:
     if name == "ID":
         return text.rjust(wide)
-    if name == "EVENT ID" and len(text) > wide:
+    if name in {"SOURCE", "EVENT ID"} and len(text) > wide:  # their ends tell them apart
         end = wide // 3
         return f"{text[: wide - end - 1]}…{text[-end:]}"
     return _shortened(text, wide).ljust(wide)

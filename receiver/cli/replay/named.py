@@ -66,7 +66,7 @@ def _replayed(here: Asks, references: Sequence[str], options: Mapping[str, Any])
     def show(found: Replayed) -> None:
         if not shown:
             good = [each.id for each in found.outcomes if each.fate in GOOD]
-            tell(f"would be replayed: {counted_events(good)}")
+            tell(f"to replay: {counted_events(good)}")
         shown.append(found)
 
     try:

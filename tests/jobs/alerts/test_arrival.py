@@ -104,7 +104,7 @@ def test_broken_handler_is_one_message_at_each_target_and_one_when_it_is_over(pl
         answers = dict(line.split(": ", 1) for line in tested.stdout.splitlines())
         assert (tested.returncode, {answers.pop(each) for each in ("slack", "mail")}) == (
             1,
-            {"took it (200)", "took it (250)"},
+            {"accepted (200)", "accepted (250)"},
         )
         assert "did not answer: ConnectionError" in answers.pop("teams")
         assert ["did not answer: ReadTimeout" in answers[each] for each in sorted(answers)] == [True, False]
