@@ -64,7 +64,13 @@ def test_upgrade_needs_no_more_than_a_schema_in_which_it_may_create(role, hookon
 
 @pytest.mark.parametrize(
     "command",
-    [("events", "list"), ("stats",), ("replay", "1"), ("serve", "--desk", "off"), ("sweep", "--once")],
+    [
+        ("events", "list"),
+        ("stats",),
+        ("replay", "1"),
+        ("serve", "--bind", "127.0.0.1:0", "--desk", "off"),
+        ("sweep", "--once"),
+    ],
 )
 def test_command_names_the_right_that_is_lacking(role, hookonce, monkeypatch, redis_url, command):
     migrate.upgrade(role.url)

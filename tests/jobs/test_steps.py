@@ -1,10 +1,10 @@
 import asyncio
 import json
 import os
-import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.steps import idempotency_key, step_key
 from tests.support.inbox import effect
+from tests.support.waiting import at_once
 
 KEYRING = Keyring([os.urandom(32)])
 
@@ -502,11 +503,7 @@ def test_step_whose_result_could_not_be_sealed_is_not_done(inbox, bank):
 
 def test_steps_need_no_thread_of_their_own(inbox, bank):
     def pay(event, _):
-        threads = [threading.Thread(target=event.step, args=(f"charge-{n}", bank.charge)) for n in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(*(partial(event.step, f"charge-{n}", bank.charge) for n in range(6)))
 
     inbox.on(pay)
     inbox.deliver("a")

@@ -1,5 +1,6 @@
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,7 @@ from hookonce.receiver.ledger.runs import ignored
 from hookonce.receiver.ledger.stats import activity, event_counts, redeliveries, source_activity
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.waiting import PATIENT
+from tests.support.waiting import PATIENT, at_once
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 AN_HOUR_AGO = datetime.now(UTC) - HOUR
@@ -168,12 +169,7 @@ def test_ends_are_counted_once_while_replays_and_sweeps_race(connection, databas
             fill(own)
 
     every = ids(connection)
-    threads = [threading.Thread(target=replays, args=(every[n::2],)) for n in range(2)]
-    threads.append(threading.Thread(target=fills))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(replays, every[n::2]) for n in range(2)), fills)
 
     fill(connection)
     assert ("stripe", "dead", len(names)) in counted(connection)
@@ -201,11 +197,7 @@ def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url
     deliver(connection, "a", "b")
     finish(connection, "a")
     barrier = threading.Barrier(4, timeout=20)
-    threads = [threading.Thread(target=sweep) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[sweep] * 4)
     fill(connection)
 
     assert (

@@ -10,7 +10,7 @@ from hookonce.receiver.ledger.stats.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
-from tests.support.waiting import PATIENT
+from tests.support.waiting import PATIENT, at_once
 
 HELD = Tally(Kind.MET, "stripe", "held")
 
@@ -37,11 +37,7 @@ def test_counter_loses_nothing_where_many_add_at_once(connection, database_url):
                 counters.add(own, {HELD: 1, Tally(Kind.CONFLICT, "stripe"): 1, Tally(Kind.REFUSED, "a"): 1})
 
     barrier = threading.Barrier(4, timeout=20)
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[add] * 4)
 
     assert set(counters.totals(connection).values()) == {80}
 

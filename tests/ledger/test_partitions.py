@@ -10,7 +10,7 @@ from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
-from tests.support.waiting import PATIENT
+from tests.support.waiting import PATIENT, at_once
 
 DAY = date(2031, 5, 6)
 
@@ -49,11 +49,7 @@ def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url
             finished.append(True)
 
     finished, barrier = [], threading.Barrier(4, timeout=20)
-    threads = [threading.Thread(target=make) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[make] * 4)
 
     assert len(finished) == 4
     assert len([name for name in names(connection) if name.startswith("bodies_2031")]) == 5

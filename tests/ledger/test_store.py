@@ -1,5 +1,6 @@
 import threading
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -8,7 +9,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import RetryId, Verdict, store, store_in
 from hookonce.receiver.processes.waits import InThread, run
 from tests.support.new_event import new_event
-from tests.support.waiting import PATIENT
+from tests.support.waiting import PATIENT, at_once
 
 
 @pytest.fixture
@@ -155,11 +156,7 @@ def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
             answers.append(store(own, [event])[event.key].verdict)
 
     answers, barrier = [], threading.Barrier(8, timeout=20)
-    threads = [threading.Thread(target=deliver, args=[n]) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(deliver, n) for n in range(8)))
 
     assert sorted(answers) == [Verdict.ACCEPTED] + [Verdict.HELD] * 7
 
@@ -323,10 +320,6 @@ def test_store_holds_all_but_one_of_many_that_were_signed_alike_at_once(database
             )
             answers.extend(verdicts(connection, event))
 
-    threads = [threading.Thread(target=take, args=[n]) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(take, n) for n in range(8)))
 
     assert sorted(answers) == [Verdict.ACCEPTED] + [Verdict.HELD] * 7

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import LOCK_RETRIES, RetryId, Verdict, retry_locks, store
 from hookonce.receiver.source import Source
 from tests.support.new_event import new_event
-from tests.support.waiting import PATIENT, until
+from tests.support.waiting import PATIENT, at_once, until
 
 ROUNDS = 60
 MINUTE = timedelta(minutes=1)
@@ -24,7 +25,7 @@ WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted
 """
 
 
-def at_once(database_url, rounds):
+def stored_at_once(database_url, rounds):
     """Store both copies of each round at one moment, by two receivers; the verdicts of each round."""
     start = threading.Barrier(2, timeout=30)
     answers = [[], []]
@@ -37,11 +38,7 @@ def at_once(database_url, rounds):
                 found = store(connection, batch)
                 answers[which].append([found[event.key].verdict for event in batch])
 
-    threads = [threading.Thread(target=receive, args=[which]) for which in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(receive, which) for which in range(2)))
     return list(zip(*answers, strict=True))
 
 
@@ -58,7 +55,7 @@ def forms(number, **changes):
 def test_copies_at_once_under_two_forms_of_an_id_are_one_event(database_url):
     rounds = [[[copy] for copy in forms(number)] for number in range(ROUNDS)]
 
-    answers = at_once(database_url, rounds)
+    answers = stored_at_once(database_url, rounds)
 
     counts = Counter(verdict for pair in answers for one in pair for verdict in one)
     assert counts == {Verdict.ACCEPTED: ROUNDS, Verdict.DUPLICATE: ROUNDS}
@@ -73,7 +70,7 @@ def test_batches_at_once_in_another_order_do_not_deadlock(database_url, changes)
         pairs = [forms(number + each, **changes) for each in range(20)]
         rounds.append([[a for a, _ in pairs], [b for _, b in reversed(pairs)]])
 
-    answers = at_once(database_url, rounds)
+    answers = stored_at_once(database_url, rounds)
 
     counts = Counter(verdict for pair in answers for one in pair for verdict in one)
     assert counts == {Verdict.ACCEPTED: 10 * ROUNDS, Verdict.DUPLICATE: 10 * ROUNDS}
@@ -93,7 +90,7 @@ def test_copies_at_once_on_both_sides_of_a_step_of_receipt_are_one_event(databas
         )
     assert rounds[0][0][0].key != rounds[0][1][0].key
 
-    answers = at_once(database_url, rounds)
+    answers = stored_at_once(database_url, rounds)
 
     counts = Counter(verdict for pair in answers for one in pair for verdict in one)
     assert counts == {Verdict.ACCEPTED: ROUNDS, Verdict.DUPLICATE: ROUNDS}

@@ -2,6 +2,7 @@ import logging
 import sys
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from psycopg.errors import UniqueViolation
@@ -10,6 +11,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.monitoring import log_capture
 from hookonce.receiver.monitoring.log_capture import MAX_CHARACTERS, MAX_LINE_LENGTH, MAX_LINES, Lines
 from tests.support.kept_lines import keeping_lines
+from tests.support.waiting import at_once
 
 log = logging.getLogger("shop")
 
@@ -98,11 +100,7 @@ def test_slots_are_told_apart_by_their_context(captured):
         log.info("of %s", name)
         found[name] = written(lines)
 
-    threads = [threading.Thread(target=slot, args=[name]) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(slot, name) for name in "ab"))
 
     assert {name: [text for *_, text in lines] for name, lines in found.items()} == {
         "a": ["of a", "of a"],

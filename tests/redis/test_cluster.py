@@ -11,7 +11,6 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.processes.waits import IN_THREAD, run
-from hookonce.receiver.redis import client as redis_client
 from hookonce.receiver.redis import sign_in_attempts
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
@@ -30,12 +29,6 @@ PLACE = WindowPlace("place", b"key")
 def cluster(tmp_path_factory):
     with RedisCluster.started(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    """Answers are waited for as long as a busy machine takes: none of these tests is of a server that is slow."""
-    monkeypatch.setattr(redis_client, "REDIS_TIMEOUT", timedelta(seconds=5))
 
 
 @pytest.fixture

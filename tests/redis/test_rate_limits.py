@@ -10,6 +10,7 @@ from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.rate_limits import MAX_PUT_OFF, Asking, Bucket, RateLimits
 from hookonce.receiver.source import Limit
+from tests.support.waiting import at_once
 
 HOUR = timedelta(hours=1)
 TEN = Limit(10, HOUR)
@@ -113,11 +114,7 @@ def test_many_at_once_get_no_more_than_there_is(redis_url):
             start.wait()
             got.extend(taken(mine, Bucket("a", Limit(30, HOUR)), 5))
 
-    threads = [threading.Thread(target=ask) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[ask] * 20)
 
     assert (len(got), sum(got)) == (100, 30)
 

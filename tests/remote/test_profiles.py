@@ -1,6 +1,6 @@
 import os
 import stat
-import threading
+from functools import partial
 
 import pytest
 
@@ -8,6 +8,7 @@ from hookonce.receiver.remote import profiles
 from hookonce.receiver.remote.addresses import address
 from hookonce.receiver.remote.errors import BadAddress, BadProfiles, NoProfile
 from hookonce.receiver.remote.profiles import Profile
+from tests.support.waiting import at_once
 
 TOKEN = "hko_" + "a" * 43
 
@@ -84,11 +85,7 @@ def test_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 
 
 def test_profiles_that_are_saved_at_once_are_all_kept(tmp_path):
-    threads = [threading.Thread(target=saved, args=(tmp_path, f"p{n}")) for n in range(12)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    at_once(*(partial(saved, tmp_path, f"p{n}") for n in range(12)))
 
     assert len(profiles.listing(tmp_path)) == 12
 

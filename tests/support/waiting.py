@@ -5,6 +5,7 @@ a higher count, a run that ended otherwise) is a failed assertion at first sight
 deadline that passes is a `DeadlineMissed`; that alone is tried a second time (tests/support/second_try.py).
 """
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -47,6 +48,15 @@ def until(look, expected=None, *, seconds=ENOUGH, what=None, away=(), process=No
         if now > deadline:
             raise DeadlineMissed(f"{name}: {found!r} after {seconds} s, not {expected!r}")
         time.sleep(min(max(BREATH, SHARE * (now - began)), LONGEST_BREATH))
+
+
+def at_once(*calls):
+    """Make each call in a thread of its own, and return when all have ended."""
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def looked(look, expected, away):

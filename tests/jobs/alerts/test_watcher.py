@@ -25,7 +25,7 @@ from tests.support import desk
 from tests.support.issues import ID, die_of
 from tests.support.new_event import new_event
 from tests.support.outcomes import end_events
-from tests.support.waiting import PATIENT
+from tests.support.waiting import PATIENT, at_once
 
 CONFIGURATION = """
 [alerts]
@@ -445,11 +445,7 @@ def test_watch_is_one_process_at_a_time(settings, connection, database_url):
 
     died(connection, 5)
     barrier, changes = threading.Barrier(4, timeout=20), []
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[look] * 4)
 
     assert sorted(changes) == [0, 0, 0, 1]
     assert told(connection) == [("alert.raised",)]
