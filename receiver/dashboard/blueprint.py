@@ -8,7 +8,7 @@ script and no style but our files: what a sender wrote into a field stays text, 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from flask import (
     redirect,
     render_template,
     request,
+    url_for,
 )
 from werkzeug.exceptions import HTTPException
 
@@ -144,6 +145,11 @@ def ask(action: Action[A], /, **models: RequestModel) -> A:
         return here.ask(action, **models)
 
 
+def to_page(page: str, /, **named: Any) -> Response:  # noqa: ANN401  what `url_for` takes
+    """Lead to a page by its endpoint and the fields of its address, after a form was sent."""
+    return make_response(redirect(url_for(f"admin.{page}", **named), 303))
+
+
 def file_of(octets: Octets) -> Response:
     """Return a body as a file, which no browser shows."""
     answer = Response(octets.body, content_type="application/octet-stream")
@@ -235,6 +241,7 @@ def _for_every_page() -> dict[str, Any]:
         "form_token": context().sessions.form_token(session) if session else "",
         "here": request.endpoint or "",
         "may": may,
+        "now": datetime.now(UTC),
     }
 
 

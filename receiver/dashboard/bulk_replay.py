@@ -1,12 +1,11 @@
 """Bulk replay: what would be replayed, then its progress. The sweep takes the steps, whoever watches."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import psycopg
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, abort, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, is_fragment, to_page
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
 from hookonce.receiver.desk.events import EventCounts, choices_of, count_events
 from hookonce.receiver.desk.forms import read
@@ -24,7 +23,7 @@ from hookonce.receiver.desk.replays import (
 @admin.get("/bulk/new")
 def bulk_new() -> str:
     """Show what matches by type and status, and the button."""
-    form = read_event_form(request.args, datetime.now(UTC))
+    form = read_event_form(request.args)
     if form.needle:
         form.mistakes.append(
             "a search in bodies can't be replayed as a whole; select its events on the events page"
@@ -50,7 +49,7 @@ def bulk_new() -> str:
 @admin.post("/bulk")
 def bulk_start() -> Response:
     """Begin, and take the first step at once if no rate holds it back."""
-    form = read_event_form(request.form, datetime.now(UTC))
+    form = read_event_form(request.form)
     if form.mistakes or form.needle or not form.typed:
         abort(
             400,
@@ -63,7 +62,7 @@ def bulk_start() -> Response:
         if begun.rate is None:
             step_bulk_replay(here, which=BulkPath(bulk=begun.id), asked=BulkStepRequest(rate=None))
         here.notifies_workers = True
-    return _to(begun.id)
+    return to_page("bulk", number=begun.id)
 
 
 @admin.get("/bulk/<int:number>")
@@ -75,20 +74,19 @@ def bulk(number: int) -> str:
         bulk=found,
         is_open=found.is_running or found.open > 0,
         rest=max(found.matched - found.replayed - found.left_alone, 0),
-        now=datetime.now(UTC),
     )
 
 
 @admin.post("/bulk/<int:number>/stop")
 def bulk_stop(number: int) -> Response:
     """End it where it is."""
-    return _to(ask(stop_bulk_replay, which=BulkPath(bulk=number)).id)
+    return to_page("bulk", number=ask(stop_bulk_replay, which=BulkPath(bulk=number)).id)
 
 
 @admin.post("/bulk/<int:number>/go-on")
 def bulk_go_on(number: int) -> Response:
     """Continue it."""
-    return _to(ask(continue_bulk_replay, which=BulkPath(bulk=number)).id)
+    return to_page("bulk", number=ask(continue_bulk_replay, which=BulkPath(bulk=number)).id)
 
 
 def _rate(form: Mapping[str, str]) -> float | str | None:
@@ -98,7 +96,3 @@ def _rate(form: Mapping[str, str]) -> float | str | None:
         return float(typed) if typed else None
     except ValueError:
         return typed
-
-
-def _to(number: int) -> Response:
-    return make_response(redirect(url_for("admin.bulk", number=number), 303))

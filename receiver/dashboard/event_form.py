@@ -36,11 +36,12 @@ class EventForm:
         return {name: value for name, value in asdict(self.wanted).items() if value is not None}
 
 
-def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
+def read_event_form(form: Mapping[str, str], now: datetime | None = None) -> EventForm:
     """Read a form; what can't be read is left out and stands in `mistakes`."""
     raw = {name: form.get(name, "").replace("\0", "").strip()[:_MAX_FIELD_LENGTH] for name in _FIELDS}
     typed = {name: text for name, text in raw.items() if text}
     mistakes: list[str] = []
+    now = now or datetime.now(UTC)
     times: dict[str, datetime | None] = {
         name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed
     }

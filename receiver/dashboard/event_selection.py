@@ -1,11 +1,11 @@
 """Several events of a list at once: replayed, or released if they are held."""
 
 from collections import Counter
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
-from flask import Response, abort, make_response, redirect, request, url_for
+from flask import Response, abort, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask
+from hookonce.receiver.dashboard.blueprint import admin, ask, to_page
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import Conflict
 from hookonce.receiver.desk.replays import replay
@@ -40,9 +40,8 @@ def replay_chosen() -> Response:
 
 def _back(said: str) -> Response:
     """Show the list again, and above it what became of the selection."""
-    back = [(name, text) for name, text in parse_qsl(request.form.get("view", "")) if name != "said"]
-    where = url_for("admin.events")
-    return make_response(redirect(f"{where}?{urlencode([*back, ('said', said)])}", 303))
+    view = parse_qsl(request.form.get("view", ""))
+    return to_page("events", **{name: text for name, text in view if name[:1] != "_"} | {"said": said})
 
 
 def said_of(said: str) -> tuple[str, str] | None:

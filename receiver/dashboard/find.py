@@ -1,10 +1,8 @@
 """The field on top of every page: finds by id, type, account, or by what bodies contain, whichever fits first."""
 
-from urllib.parse import urlencode
+from flask import Response, request
 
-from flask import Response, make_response, redirect, request, url_for
-
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context, to_page
 from hookonce.receiver.desk.events import choices_of, number_of
 from hookonce.receiver.desk.refusals import Ambiguous, NotFound
 from hookonce.receiver.desk.registry import Desk
@@ -24,8 +22,8 @@ def find() -> Response:
         with context().desk() as here:
             number, fields = _found(here, typed)
         if number is not None:
-            return make_response(redirect(url_for("admin.event", number=number), 303))
-    return make_response(redirect(url_for("admin.events") + (f"?{urlencode(fields)}" if fields else ""), 303))
+            return to_page("event", number=number)
+    return to_page("events", **fields)
 
 
 def _found(here: Desk, typed: str) -> tuple[int | None, dict[str, str]]:

@@ -1,11 +1,10 @@
 """*Handlers*: which patterns they take, how their newest runs went, and what holds them up."""
 
 from contextlib import suppress
-from datetime import UTC, datetime
 
-from flask import Response, make_response, redirect, render_template, request, url_for
+from flask import Response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, to_page
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import NotFound
@@ -22,7 +21,6 @@ def handlers() -> str:
         handlers=found,
         limits={each.name: list(each.limits.words()) for each in found if each.limits},
         most=RUNS_LOOKED_AT,
-        now=datetime.now(UTC),
     )
 
 
@@ -44,12 +42,8 @@ def resume() -> Response:
 def _back(kind: str, name: str) -> Response:
     source = desk_pauses.PAUSES[kind].source_of(name)
     if source is None:
-        where = url_for("admin.handlers")
-    elif request.form.get("back") == "source":
-        where = url_for("admin.source", name=source)
-    else:
-        where = url_for("admin.sources")
-    return make_response(redirect(where, 303))
+        return to_page("handlers")
+    return to_page("source", name=source) if request.form.get("back") == "source" else to_page("sources")
 
 
 def _named() -> dict[str, str]:

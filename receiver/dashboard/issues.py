@@ -4,10 +4,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, abort, render_template, request
 
 from hookonce.receiver.dashboard.alert_links import shown
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context, to_page
 from hookonce.receiver.dashboard.charts import trends
 from hookonce.receiver.dashboard.event_page.run_panels import Failure
 from hookonce.receiver.desk.access.history import AlertsQuery, list_alerts
@@ -38,7 +38,6 @@ def issues() -> str:
     state = request.args.get("state", "open")
     if state not in _STATES:
         abort(400, f"No issue is {state!r}; there are {', '.join(_STATES)}.")
-    now = datetime.now(UTC)
     with context().desk() as desk:
         found = list_issues(desk, asked=IssuesQuery.model_validate({"state": state, "limit": _MAX_SHOWN}))
         failed = trends_of(desk, [each.id for each in found.data])
@@ -55,14 +54,12 @@ def issues() -> str:
         states=_STATES,
         most=MAX_COUNTED,
         spans=SPANS,
-        now=now,
     )
 
 
 @admin.get("/issues/<number>")
 def issue(number: str) -> str:
     """Show an issue: its newest failure with the code, whose failures it has, and what can be done."""
-    now = datetime.now(UTC)
     with context().desk() as desk:
         found = get_issue(desk, which=_named(number))
         failed = trends_of(desk, [number]).get(number)
@@ -76,7 +73,6 @@ def issue(number: str) -> str:
         latest=Failure(found.latest) if found.latest else None,
         most=MAX_COUNTED,
         spans=SPANS,
-        now=now,
     )
 
 
@@ -94,7 +90,7 @@ def mark(number: str) -> Response:
             mark_issue(desk, which=which, asked=IssueMark(state=IssueState(form["state"]), until=None))
         else:
             abort(400, "Say what it is: fixed, open, or ignored for some days.")
-    return make_response(redirect(url_for("admin.issue", number=number), 303))
+    return to_page("issue", number=number)
 
 
 def _named(number: str) -> IssuePath:

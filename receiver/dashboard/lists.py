@@ -1,12 +1,11 @@
 """Pages that list one thing each, as the desk tells it: alerts, steps, commands, bulk replays, audit, limits."""
 
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from flask import Response, make_response, redirect, render_template, request, url_for
+from flask import Response, render_template, request
 
 from hookonce.receiver.dashboard.alert_links import shown
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context, to_page
 from hookonce.receiver.desk.access.history import (
     AlertsQuery,
     AuditQuery,
@@ -45,7 +44,7 @@ def test_alert() -> Response:
     """Have a worker send a test alert."""
     with context().desk() as desk:
         send_test_alert(desk)
-    return make_response(redirect(url_for("admin.alerts", said="sent"), 303))
+    return to_page("alerts", said="sent")
 
 
 @admin.get("/stopped-steps")
@@ -103,4 +102,4 @@ def _page(action: Action[Page[A]], query: type[Paged], template: str, **page: An
 
 
 def _shown(template: str, **page: Any) -> str:  # noqa: ANN401  the same
-    return render_template(f"admin/{template}.html", now=datetime.now(UTC), **page)
+    return render_template(f"admin/{template}.html", **page)

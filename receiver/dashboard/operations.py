@@ -5,7 +5,6 @@ second button.
 """
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response, abort, make_response, render_template, request
@@ -93,7 +92,6 @@ def _page(
             next=shown.model_dump().get("next") if shown else None,
             plan=plan,
             is_done=is_done,
-            now=datetime.now(UTC),
         )
     )
 

@@ -1,7 +1,5 @@
 """*Rejected*: what was refused, by reason and source, with what failed and what to do."""
 
-from datetime import UTC, datetime
-
 from flask import abort, render_template, request
 
 from hookonce.providers import Reason
@@ -50,7 +48,6 @@ def rejected() -> str:
         reason=reason,
         reasons=[each.value for each in Reason],
         advice=REFUSALS.get(reason or ""),
-        now=datetime.now(UTC),
     )
 
 
@@ -69,5 +66,4 @@ def refusal(number: int) -> str:
         found=found,
         shown=body_view.body_view(row.body_prefix),
         advice=REFUSALS.get(row.reason, UNKNOWN),
-        now=datetime.now(UTC),
     )

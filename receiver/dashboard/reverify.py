@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from flask import Response, make_response, redirect, request, url_for
+from flask import Response, request
 
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context, to_page
 from hookonce.receiver.desk.forms import read_model
 from hookonce.receiver.desk.rejected import ReverifyRequest, reverified
 from hookonce.receiver.desk.sources import SourcePath
@@ -20,5 +20,4 @@ def reverify() -> Response:
     with context().desk() as here:
         done = reverified(here, which, ReverifyRequest(), MAX_TIME)
     genuine = done.genuine + done.empty
-    where = url_for("admin.rejected", looked_at=done.looked_at, genuine=genuine, taken=done.accepted)
-    return make_response(redirect(where, 303))
+    return to_page("rejected", looked_at=done.looked_at, genuine=genuine, taken=done.accepted)

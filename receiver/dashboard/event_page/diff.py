@@ -1,7 +1,5 @@
 """*What differs*: an event's body beside that of the last event of its kind that was done, asked for by itself."""
 
-from datetime import UTC, datetime
-
 from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, ask, is_fragment
@@ -17,6 +15,6 @@ def diff(number: int) -> str:
     return render_template(
         "admin/diff_part.html" if is_fragment() else "admin/diff.html",
         diff=found,
-        view=read_event_form(request.args, datetime.now(UTC)).typed,
+        view=read_event_form(request.args).typed,
         most=MAX_CHANGES,
     )

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, abort, make_response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, to_page
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.desk import deliveries
 from hookonce.receiver.desk.deliveries import ShownEvent
@@ -33,7 +33,7 @@ def send_edited(number: int) -> Response:
         sent = ask(send_edited_event, which=EventPath(event=str(number)), asked=asked)
     except Conflict as error:
         return make_response(_page(number, typed, str(error), runs=runs), _CONFLICT)
-    return make_response(redirect(url_for("admin.event", number=sent.id), 303))
+    return to_page("event", number=sent.id)
 
 
 def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: bool = False) -> str:
@@ -50,7 +50,7 @@ def _page(number: int, typed: str | None = None, refusal: str = "", *, runs: boo
         refusal=refusal,
         runs=runs,
         most=MAX_EDITED,
-        view=read_event_form(request.args, datetime.now(UTC)).typed,
+        view=read_event_form(request.args).typed,
     )
 
 

@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, abort, make_response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, is_fragment
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, file_of, is_fragment, to_page
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
@@ -50,7 +49,7 @@ NOTICES: Mapping[str, tuple[str, str]] = {
 @admin.get("/events/<int:number>")
 def event(number: int) -> str:
     """Show an event, by itself or beside a list, or its runs only."""
-    form = read_event_form(request.args, datetime.now(UTC))
+    form = read_event_form(request.args)
     in_pane = request.headers.get("HX-Target") == "pane"
     is_part = is_fragment() and not in_pane
     with context().desk() as here:
@@ -72,7 +71,6 @@ def event(number: int) -> str:
         "panels": shown,
         "steps": found.steps,
         "StepStatus": StepStatus,
-        "now": now,
         "is_open": found.event.status in OPEN,
         "is_part": is_part,
         "in_pane": in_pane,
@@ -101,26 +99,24 @@ def replay(number: int) -> Response:
         again="again" in request.form,
         seen=seen,
     )
-    view = read_event_form(request.form, datetime.now(UTC)).typed
+    view = read_event_form(request.form).typed
     try:
         outcomes = ask(replays.replay, asked=asked).outcomes
     except Conflict as error:
         if error.code != "already_done":
             raise
         (outcome,) = ask(replays.replay, asked=asked.model_copy(update={"dry_run": True})).outcomes
-        asking = {"outcome": outcome, "forget": asked.forget_steps, "view": view, "now": datetime.now(UTC)}
+        asking = {"outcome": outcome, "forget": asked.forget_steps, "view": view}
         return make_response(render_template("admin/again.html", **asking))
-    back = urlencode(view | {"said": outcomes[0].fate})
-    return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
+    return to_page("event", number=number, **view, said=outcomes[0].fate)
 
 
 @admin.post("/events/<int:number>/discard")
 def discard(number: int) -> Response:
     """Discard an event; one that is running, or has ended otherwise, is left as it is."""
     found = ask(discard_events, asked=DiscardRequest(events=[str(number)]))
-    view = read_event_form(request.form, datetime.now(UTC)).typed
-    back = urlencode(view | {"said": "discarded" if found.discarded else ReplayOutcome.CHANGED})
-    return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
+    said = "discarded" if found.discarded else ReplayOutcome.CHANGED
+    return to_page("event", number=number, **read_event_form(request.form).typed, said=said)
 
 
 @admin.post("/events/<int:number>/steps")
@@ -133,7 +129,7 @@ def decide(number: int) -> Response:
         except (ValueError, RecursionError):
             abort(400, "The result is not JSON.")
     ask(decide_step, **read(decide_step, typed | {"event": str(number)}))
-    return make_response(redirect(url_for("admin.event", number=number, said="decided"), 303))
+    return to_page("event", number=number, said="decided")
 
 
 @admin.get("/events/<int:number>/body")

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from flask import Response, abort, make_response, redirect, request, url_for
+from flask import Response, abort, request
 
 from hookonce.providers import Delivery
-from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.blueprint import admin, context, to_page
 from hookonce.receiver.desk import deliveries
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
 from hookonce.receiver.outbound.signing import EventName
@@ -38,5 +38,4 @@ def send_again(number: int) -> Response:
     except NotSent as error:
         abort(502, f"Not sent: {error}.")
     took = answer.took // timedelta(milliseconds=1)
-    where = url_for("admin.event", number=number, sent=answer.status, took=took, _anchor="send-again")
-    return make_response(redirect(where, 303))
+    return to_page("event", number=number, sent=answer.status, took=took, _anchor="send-again")

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from flask import Response, abort, make_response, redirect, render_template, request, url_for
+from flask import Response, abort, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, to_page
 from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret
 from hookonce.receiver.dashboard.source_pages.sources import rows
 from hookonce.receiver.desk import deliveries
@@ -52,4 +52,4 @@ def send_sample() -> Response:
     """Send a source a test event of the type that was chosen, then show it."""
     typed = {name: request.form.get(name) or None for name in ("source", "type")}
     sent = ask(send_test_event, **read(send_test_event, typed))
-    return make_response(redirect(url_for("admin.event", number=sent.id), 303))
+    return to_page("event", number=sent.id)
