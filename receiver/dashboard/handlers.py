@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from flask import Response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, ask, context, to_page
+from hookonce.receiver.dashboard.blueprint import admin, ask, to_page
 from hookonce.receiver.desk import pauses as desk_pauses
 from hookonce.receiver.desk.forms import read
 from hookonce.receiver.desk.refusals import NotFound
@@ -14,8 +14,7 @@ from hookonce.receiver.desk.rows import RUNS_LOOKED_AT
 @admin.get("/handlers")
 def handlers() -> str:
     """Show every handler that a worker announced or that ran lately."""
-    with context().desk() as here:
-        found = desk_pauses.list_handlers(here).data
+    found = ask(desk_pauses.list_handlers).data
     return render_template(
         "admin/handlers.html",
         handlers=found,

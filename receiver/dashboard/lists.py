@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from flask import Response, render_template, request
 
 from hookonce.receiver.dashboard.alert_links import shown
-from hookonce.receiver.dashboard.blueprint import admin, context, to_page
+from hookonce.receiver.dashboard.blueprint import admin, ask, context, to_page
 from hookonce.receiver.desk.access.history import (
     AlertsQuery,
     AuditQuery,
@@ -27,8 +27,7 @@ A = TypeVar("A", bound=ResponseModel)
 @admin.get("/alerts")
 def alerts() -> str:
     """Show what is wrong, then what was, and where alerts are sent."""
-    with context().desk() as desk:
-        opened = list_alerts(desk, asked=AlertsQuery(state="open", limit=PAGE_SIZE, cursor=None))
+    opened = ask(list_alerts, asked=AlertsQuery(state="open", limit=PAGE_SIZE, cursor=None))
     return _page(
         list_alerts,
         AlertsQuery,
@@ -42,17 +41,14 @@ def alerts() -> str:
 @admin.post("/alerts/test")
 def test_alert() -> Response:
     """Have a worker send a test alert."""
-    with context().desk() as desk:
-        send_test_alert(desk)
+    ask(send_test_alert)
     return to_page("alerts", said="sent")
 
 
 @admin.get("/stopped-steps")
 def stopped_steps() -> str:
     """Show the steps that wait for a person."""
-    with context().desk() as desk:
-        found = list_stopped_steps(desk).data
-    return _shown("stopped_steps", rows=found)
+    return _shown("stopped_steps", rows=ask(list_stopped_steps).data)
 
 
 @admin.get("/commands")
@@ -79,8 +75,7 @@ def audit() -> str:
 @admin.get("/limits")
 def limits() -> str:
     """Show what the runs of handlers are held to, how many wait for it, and the circuit breakers."""
-    with context().desk() as desk:
-        found = list_handlers(desk).data
+    found = ask(list_handlers).data
     return _shown(
         "limits",
         limited=[
@@ -96,8 +91,7 @@ def _page(action: Action[Page[A]], query: type[Paged], template: str, **page: An
     """Show a page of a listing; which one says the URL."""
     before = request.args.get("before", 0, int)
     asked = query(limit=_ROWS, cursor=before if 0 < before <= MAX_ID else None)
-    with context().desk() as desk:
-        found = action(desk, asked=asked)
+    found = ask(action, asked=asked)
     return _shown(template, rows=found.data, older=found.next, is_first=asked.cursor is None, **page)
 
 
