@@ -49,6 +49,8 @@ _COUNTED = (
 """Alerts that are raised where something was counted too often: setting, what is counted, text."""
 _REMADE = timedelta(days=1)
 """How long it is told that a subscription was made again."""
+_COUNTS_FOR = timedelta(minutes=4)
+"""How long a sweep that has counted is taken to go on: silence is the sources', and not ours."""
 _NAMED = 3
 """Issues that an alert names at most."""
 LAG = timedelta(minutes=2)
@@ -84,7 +86,7 @@ def ledger_conditions(
         found |= _duplicates(connection, chosen.duplicates)
     if chosen.conflicts:
         found |= _mostly_conflicts(connection)
-    if source_activity.is_current(connection):
+    if source_activity.counted_until(connection) > (now - _COUNTS_FOR).timestamp():
         found |= dict(_silent(connection, settings, known, since, now))
     else:  # nothing is known, so nothing changes
         found |= {label: alert.detail for label, alert in known.items() if alert.kind == "source_silent"}

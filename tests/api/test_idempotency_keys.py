@@ -72,6 +72,10 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
+def cut(*_):
+    raise psycopg.OperationalError
+
+
 def test_request_under_way_is_answered_with_come_back(inbox):
     event, other = inbox.deliver("evt_1", "evt_2")
     claim(inbox, event)
@@ -133,9 +137,6 @@ def test_request_that_was_taken_over_stores_no_result_over_the_new_claim(inbox, 
 def test_request_that_was_taken_over_and_fails_leaves_the_new_claim(inbox, monkeypatch):
     (event,) = inbox.deliver("evt_1", status="held")
 
-    def cut(*_):
-        raise psycopg.OperationalError
-
     with monkeypatch.context() as patch:
         taken_over(inbox, patch, then=cut)
         assert replay(inbox, event).status_code == 503
@@ -145,9 +146,6 @@ def test_request_that_was_taken_over_and_fails_leaves_the_new_claim(inbox, monke
 
 def test_work_is_undone_when_its_result_can_not_be_stored(inbox, monkeypatch):
     (event,) = inbox.deliver("evt_1", status="held")
-
-    def cut(*_):
-        raise psycopg.OperationalError
 
     with monkeypatch.context() as patch:
         patch.setattr(PostgresStore, "within", cut)

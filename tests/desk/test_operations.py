@@ -268,29 +268,12 @@ def test_source_and_handler_are_paused_and_resumed(here):
         ("handler", "app.credit"),
         ("source", "stripe"),
     ]
-    assert here.ask("list_handlers").json["data"] == [
-        {
-            "name": "app.credit",
-            "takes": [],
-            "runs": 0,
-            "done": 0,
-            "open": 0,
-            "dead": 0,
-            "failure_rate": 0.0,
-            "p50_seconds": None,
-            "p99_seconds": None,
-            "latest_run": None,
-            "is_paused": True,
-            "paused_by": "person",
-            "limits": None,
-            "breaker": None,
-            "waiting_for_limit": 0,
-            "rate_delay_seconds": 0.0,
-            "batches": None,
-            "suspects": 0,
-            "long_transaction": None,
-        }
-    ]
+    (handler,) = here.ask("list_handlers").json["data"]
+    assert {name: value for name, value in handler.items() if value} == {
+        "name": "app.credit",
+        "is_paused": True,
+        "paused_by": "person",
+    }
     assert resumed.kind == "done"
 
 

@@ -49,12 +49,6 @@ GROUP BY source HAVING sum(count) >= %s
 MIN_DELIVERIES = 10
 """Of a week, before they have a rhythm."""
 
-_CURRENT = """
-SELECT EXISTS (SELECT FROM hookonce.activity
-               WHERE minutes = 1 AND source = '' AND what = 'filled' AND at > now() - interval '5 minutes'
-                     AND at <= now())
-"""
-
 _UNTIL = """
 SELECT extract(epoch FROM at) + 60 FROM hookonce.activity
 WHERE minutes = 1 AND source = '' AND what = 'filled' AND at <= now() ORDER BY at DESC LIMIT 1
@@ -65,11 +59,6 @@ def counted_until(connection: psycopg.Connection) -> float:
     """Return the end of the last minute a sweep has counted, in seconds since 1970; 0 if none ever did."""
     row = connection.execute(_UNTIL).fetchone()
     return float(row[0]) if row else 0.0
-
-
-def is_current(connection: psycopg.Connection) -> bool:
-    """Return whether a sweep counts: whether silence is the sources', and not ours."""
-    return connection.execute(_CURRENT).fetchone() == (True,)
 
 
 def last_seen(connection: psycopg.Connection) -> dict[str, datetime]:
