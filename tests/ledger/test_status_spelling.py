@@ -20,7 +20,6 @@ OTHERS = {
     "receiver/dashboard/event_page/page.py": {"discarded"},
     "receiver/dashboard/documents/search.py": {"dead"},
     "receiver/samples/envelopes.py": {"done"},
-    "receiver/cli/commands/stats.py": {"dead", "held", "lost", "waiting"},
     "receiver/cli/commands/steps.py": {"done"},
     "receiver/cli/output/event_page.py": {"received"},
     "receiver/dev/embedded/__init__.py": {"running"},
