@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 OTHERS = {
     "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/cli/commands/listings.py": {"done", "received"},
-    "receiver/config/suggestions.py": {"dead", "done", "ignored", "received", "running", "waiting"},
+    "receiver/desk/refusals.py": {"dead", "done", "ignored", "received", "running", "waiting"},
     "receiver/desk/steps.py": {"done"},
     "receiver/desk/stats.py": {"dead", "held", "waiting"},
     "receiver/cli/event_listing.py": {"dead", "received"},
