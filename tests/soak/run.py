@@ -275,16 +275,11 @@ def _message(number, chance, kinds):
 
 
 def _look_at_the_ledger(stack):
-    """Say what must not be in a ledger at rest: lost events, claims, marks, sums of something else."""
-    for table in ("claims", "marks"):
-        with contextlib.suppress(DeadlineMissed):  # the last claim is forgotten with the next look
-            until(
-                lambda table=table: not _rows_of(stack, table),
-                seconds=LOOKED_AFTER,
-                what="the end of all claims",
-            )
-        if count := _rows_of(stack, table):
-            yield f"{count} rows are left in {table}"
+    """Say what must not be in a ledger at rest: lost events, claims, sums of something else."""
+    with contextlib.suppress(DeadlineMissed):  # the last claim is forgotten with the next look
+        until(lambda: not _claims(stack), seconds=LOOKED_AFTER, what="the end of all claims")
+    if count := _claims(stack):
+        yield f"{count} rows are left in claims"
     if count := stack.query("SELECT count(*) FROM hookonce.event_states WHERE status = 'lost'")[0][0]:
         yield f"{count} events are neither to be done nor ended"
     with psycopg.connect(stack.database_url, autocommit=True) as sql:
@@ -292,8 +287,8 @@ def _look_at_the_ledger(stack):
             yield f"the sum of {status} of {source} is {kept}, a full count gives {counted}"
 
 
-def _rows_of(stack, table):
-    return stack.query(f"SELECT count(*) FROM hookonce.{table}")[0][0]  # noqa: S608  one of two names
+def _claims(stack):
+    return stack.query("SELECT count(*) FROM hookonce.claims")[0][0]
 
 
 def _count(stack, outcome, crashes):
