@@ -13,6 +13,8 @@ _SHIFT = (
     "UPDATE hookonce.breakers SET try_at = try_at - %(by)s, opened_at = opened_at - %(by)s",
 )
 
+__tracebackhide__ = True  # a test that fails shows the user's lines
+
 
 class Clock:
     """The time where events come from, and for how long runs still wait.

@@ -17,6 +17,8 @@ from typing import NoReturn, Protocol, TypeVar
 from hookonce.receiver import failpoints
 from hookonce.receiver.processes import spawn
 
+__tracebackhide__ = True  # a test that fails shows the user's lines
+
 _Result = TypeVar("_Result")
 
 

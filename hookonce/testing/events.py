@@ -1,8 +1,10 @@
 """Events as handlers get them, made from the samples of each sender and signed as it does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.providers import Delivery, Rejected
@@ -14,9 +16,13 @@ from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.samples import documents, edits
 from hookonce.receiver.samples.documents import Document
 
+__tracebackhide__ = True  # a test that fails shows the user's lines
+
 _URL = "https://hooks.example.com/hooks/"
 HANDLER = "handler"
 """Whose idempotency key an event has that no run has made."""
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 
 def event(  # noqa: PLR0913  all but two by keyword
@@ -62,6 +68,21 @@ def event(  # noqa: PLR0913  all but two by keyword
     )
 
 
+def _raising_here(make: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """Have mistakes of a test raised in this module, whose frames are not shown."""
+
+    @wraps(make)
+    def made(*given: _Given.args, **named: _Given.kwargs) -> _Made:
+        try:
+            return make(*given, **named)
+        except (LookupError, ValueError) as error:
+            mistake = error
+        raise mistake.with_traceback(None)
+
+    return made
+
+
+@_raising_here
 def provider_of(source: str, provider: str | None = None) -> Provider:
     """Return who sends to a source: as hookonce.toml says, else the sender of that name. Raises: LookupError."""
     settings = load_settings(need_secrets=False)
@@ -70,6 +91,7 @@ def provider_of(source: str, provider: str | None = None) -> Provider:
     return load((provider or source).replace("-", "_"), settings.provider_places)
 
 
+@_raising_here
 def sample(  # noqa: PLR0913, PLR0917  what the sample is of
     provider: Provider,
     type: str | None,  # noqa: A002

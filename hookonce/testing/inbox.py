@@ -43,6 +43,8 @@ from hookonce.receiver.web.mounted import FrontDoor
 from hookonce.testing import crashes, events, waiting
 from hookonce.testing.clock import Clock
 
+__tracebackhide__ = True  # a test that fails shows the user's lines
+
 PUBLIC_URL = "https://hooks.example.com"
 _Result = TypeVar("_Result")
 _MAX_ROUNDS, _MAX_TRIALS = 1000, 20
@@ -71,7 +73,6 @@ class Delivered:
     @property
     def detail(self) -> Detail:
         """Everything that the ledger knows of the event now. Raises: AssertionError if it has none."""
-        __tracebackhide__ = True
         return self.inbox.detail(self)
 
 
@@ -199,7 +200,6 @@ class Inbox:
         Rates, places of limits, trials of a breaker and what a batch waits for pass as well. Raises: AssertionError
         if something waits for ever, and says for what.
         """
-        __tracebackhide__ = True
         attempts, idle = self.work(), 0
         left = self._asked(waiting.left)
         while left.events:
@@ -239,7 +239,6 @@ class Inbox:
 
     def detail(self, delivered: Delivered) -> Detail:
         """Return everything that the ledger knows of an event. Raises: AssertionError if it has none."""
-        __tracebackhide__ = True
         number = delivered.number
         if number is None:
             raise AssertionError(

@@ -8,6 +8,8 @@ from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.traceback_frames import Raised
 from hookonce.testing.inbox import Delivered
 
+__tracebackhide__ = True  # a test that fails shows the user's lines
+
 _SHOWN: Final = 2000
 """Characters of a body that a failed test shows."""
 
@@ -17,7 +19,6 @@ def handled_once(delivered: Delivered, handler: str | None = None) -> Run:
 
     Retries before it do not matter, and a replay is a second time. Raises: AssertionError.
     """
-    __tracebackhide__ = True
     found = delivered.detail
     runs = _runs(found, handler)
     for run in runs:
@@ -33,7 +34,6 @@ def dead_with(delivered: Delivered, error: str | type[BaseException], handler: s
 
     Raises: AssertionError.
     """
-    __tracebackhide__ = True
     found = delivered.detail
     dead = [run for run in _runs(found, handler) if run.status == RunStatus.DEAD]
     if not dead:
@@ -46,7 +46,6 @@ def dead_with(delivered: Delivered, error: str | type[BaseException], handler: s
 
 def ignored(delivered: Delivered) -> None:
     """Assert that no handler takes an event. Raises: AssertionError."""
-    __tracebackhide__ = True
     found = delivered.detail
     if found.event.status != EventStatus.IGNORED:
         raise AssertionError(f"it is {found.event.status}, not ignored\n{_story(found)}")
@@ -60,7 +59,6 @@ def _is_of(text: str, error: str | type[BaseException]) -> bool:
 
 
 def _runs(found: Detail, handler: str | None) -> list[Run]:
-    __tracebackhide__ = True
     runs = [run for run in found.runs if handler is None or run.handler == handler]
     if not runs:
         what = f"handler {handler!r}" if handler else "handler"
