@@ -5,12 +5,17 @@ a dot, PostgreSQL's data under `.hookonce` among them, change all day long and w
 """
 
 import contextlib
+import math
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import watchfiles
 
 SUFFIXES = {".py"}
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist"}
@@ -34,36 +39,22 @@ def changes(root: Path, others: set[Path], ended: threading.Event, since: float)
     Watched is code below `root`, `.env` in it, and the files `others`, wherever they are. The bytecode of what has
     changed is gone by then. `since` is in seconds, as files have it.
     """
-    import watchfiles
-
     others = {path.absolute() for path in others} | {(root / ".env").absolute()}
-    known: set[Path] = set()
+    known = folders(root)
 
-    def is_watched(change: watchfiles.Change, name: str) -> bool:
+    def is_watched(change: "watchfiles.Change", name: str) -> bool:
         path = Path(name)
         if path.suffix in SUFFIXES or path in others:
             return True
         is_folder = path in known or (path.is_dir() and _may_hold_code(path.name))
-        return is_folder and change is not watchfiles.Change.modified
+        return is_folder and change.name != "modified"
 
     while not ended.is_set():
-        known = folders(root)
-        watched = {*known, *(path.parent for path in others if path.parent.is_dir())}
+        places = {*known, *(path.parent for path in others)}
         is_first = True
-        for found in watchfiles.watch(
-            *watched,
-            watch_filter=is_watched,
-            debounce=_DEBOUNCE,
-            step=_STEP,
-            stop_event=ended,
-            rust_timeout=_RUST_TIMEOUT,
-            yield_on_timeout=True,
-            recursive=False,
-            raise_interrupt=False,
-        ):
+        for told in _told({place for place in places if place.is_dir()}, is_watched, ended):
             begins, is_first = is_first, False
-            told = {Path(path) for _, path in found}
-            saved = _saved(watched, since) if begins else set()  # before anything was watched
+            saved = _saved(places, since) if begins else set()  # before anything was watched
             files = {path for path in told | saved if path.suffix in SUFFIXES or path in others}
             since = time.time()
             if files:
@@ -73,16 +64,46 @@ def changes(root: Path, others: set[Path], ended: threading.Event, since: float)
                 continue
             now = folders(root)
             if other := (now ^ known) | (now & told):  # another folder: begin again, with it
-                if files := {file for folder in now & other for file in folder.glob("*.py")}:
+                known = now
+                below = {each for each in now if not other.isdisjoint((each, *each.parents))}
+                if files := {path for path in _saved(below, -math.inf) if path.suffix in SUFFIXES}:
+                    _forget_bytecode(files)
                     yield files
                 break
+
+
+def _told(
+    places: set[Path], is_watched: "Callable[[watchfiles.Change, str], bool]", ended: threading.Event
+) -> Iterator[set[Path]]:
+    """Yield what changes in folders, or nothing each second, until `ended` is set, or the watch can't go on."""
+    import watchfiles
+    from watchfiles._rust_notify import WatchfilesRustInternalError
+
+    try:
+        for found in watchfiles.watch(
+            *places,
+            watch_filter=is_watched,
+            debounce=_DEBOUNCE,
+            step=_STEP,
+            stop_event=ended,
+            rust_timeout=_RUST_TIMEOUT,
+            yield_on_timeout=True,
+            recursive=False,
+            raise_interrupt=False,
+        ):
+            yield {Path(path) for _, path in found}
+    except (FileNotFoundError, WatchfilesRustInternalError):  # a folder has just gone; a name is no UTF-8
+        ended.wait(_STEP / 1000)
 
 
 def _saved(places: set[Path], since: float) -> set[Path]:
     found = set()
     for place in places:
         with contextlib.suppress(OSError), os.scandir(place) as entries:
-            found |= {Path(entry.path) for entry in entries if entry.stat().st_mtime > since}
+            for entry in entries:
+                with contextlib.suppress(OSError):  # a link to nothing, as Emacs makes while one edits
+                    if entry.stat().st_mtime > since:
+                        found.add(Path(entry.path))
     return found
 
 
@@ -110,4 +131,4 @@ def folders(root: Path) -> set[Path]:
 
 
 def _may_hold_code(folder: str) -> bool:
-    return folder not in _SKIPPED and not folder.startswith(".")
+    return folder not in _SKIPPED and not folder.startswith(".") and folder.isprintable()

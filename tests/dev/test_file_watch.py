@@ -1,6 +1,7 @@
 """Files that are saved at any moment of a start: none is missed."""
 
 import os
+import shutil
 import threading
 import time
 
@@ -66,3 +67,69 @@ def test_folders_are_not_listed_while_nothing_changes(tmp_path, monkeypatch):
     assert list(changes(tmp_path, set(), ended, time.time())) == []
 
     assert len(listed) == 2  # before it is watched, and once more when it is
+
+
+def test_watch_goes_on_while_folders_come_and_go(tmp_path):
+    ended, stopped = threading.Event(), threading.Event()
+    (tmp_path / "saved.py").write_text("")
+    told = changes(tmp_path, set(), ended, time.time())
+
+    def churn():
+        for number in range(40):
+            places = [tmp_path / f"{number}_{each}" for each in range(8)]
+            for place in places:
+                (place / "below").mkdir(parents=True)
+            time.sleep(0.002 * (number % 20))
+            for place in places:
+                shutil.rmtree(place)
+        (tmp_path / "saved.py").write_text("1")
+        stopped.set()
+
+    threading.Thread(target=churn).start()
+
+    assert next(told) == {tmp_path / "saved.py"}
+    assert stopped.is_set()
+
+
+def test_watch_goes_on_after_names_that_are_no_utf8(tmp_path):
+    (tmp_path / os.fsdecode(b"\xfe")).mkdir()
+    told = changes(tmp_path, set(), threading.Event(), time.time())
+
+    def save():
+        (tmp_path / os.fsdecode(b"\xff.py")).write_text("")
+        time.sleep(1)
+        (tmp_path / "saved.py").write_text("1")
+
+    threading.Timer(0.5, save).start()
+    found = set()
+    while tmp_path / "saved.py" not in found:
+        found |= next(told)
+
+
+def test_link_to_nothing_hides_no_file_that_was_saved_before(tmp_path):
+    since = time.time() - 60
+    for number in range(3):
+        (tmp_path / f".#{number}.py").symlink_to("nobody@nowhere.1")
+        (tmp_path / f"{number}.py").write_text("")
+
+    assert next(changes(tmp_path, set(), threading.Event(), since)) == {
+        tmp_path / f"{number}.py" for number in range(3)
+    }
+
+
+def test_tree_that_replaces_another_is_told_with_all_its_files(tmp_path):
+    for tree in ("shop", "next"):
+        (tmp_path / tree / "below").mkdir(parents=True)
+        (tmp_path / tree / "below" / "saved.py").write_text(tree)
+    outside = tmp_path.with_name("outside")
+    (tmp_path / "next").rename(outside)
+    os.utime(outside / "below" / "saved.py", (1, 1))
+    told = changes(tmp_path, set(), threading.Event(), time.time() + 1)
+
+    def replace():
+        (tmp_path / "shop").rename(outside.with_name("old"))
+        outside.rename(tmp_path / "shop")
+
+    threading.Timer(1.5, replace).start()
+
+    assert next(told) == {tmp_path / "shop" / "below" / "saved.py"}
