@@ -46,17 +46,29 @@ _Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
 _Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
 
 
-def _url(text: str, info: ValidationInfo[Lookup], schemes: frozenset[str], expected: str) -> str:
-    """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
+def _url(
+    text: str,
+    info: ValidationInfo[Lookup],
+    schemes: frozenset[str],
+    expected: str,
+    *,
+    is_secret: bool = False,
+) -> str:
+    """Return a URL, itself or what a reference names; '' if there is none here.
+
+    One that is a secret is given by reference, unless it is of this machine.
+    """
     try:
         url = text if "://" in text else of_workers(text, info)
         parts = urlsplit(url)
         is_good = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
         is_open = parts.scheme == "http" and parts.hostname not in LOOPBACK
-        has_password = parts.scheme.startswith("smtp") and bool(parts.password) and url == text
+        is_secret = (
+            bool(parts.password) if "smtp" in schemes else is_secret and parts.hostname not in LOOPBACK
+        )
     except ValueError:
         raise ValueError(expected) from None
-    if url and (not is_good or is_open or has_password):
+    if url and (not is_good or is_open or (is_secret and url == text)):
         raise ValueError(expected)
     return url
 
@@ -65,6 +77,11 @@ _WEB = partial(
     _url,
     schemes=frozenset({"http", "https"}),
     expected='expected an https:// URL (http:// on this machine only), or a reference like "env:NAME" to one',
+)
+_WEBHOOK = partial(
+    _WEB,
+    expected='expected a reference like "env:NAME" to an https:// URL, which is a secret',
+    is_secret=True,
 )
 _SMTP = partial(
     _url,
@@ -106,7 +123,9 @@ class Chat:
 
     __pydantic_config__ = TABLE
 
-    url: Annotated[WebUrl, Field(validate_default=True)] = field(default="", repr=False)
+    url: Annotated[str, AfterValidator(_WEBHOOK), Field(validate_default=True)] = field(
+        default="", repr=False
+    )
     """reference to the webhook's URL, which is a secret"""
 
 

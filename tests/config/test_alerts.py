@@ -84,8 +84,9 @@ def test_targets_are_read_from_tables_of_their_own(load):
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
-        ('[alerts.slack]\nurl = "http://a.example"', "[alerts.slack] url: expected an https:// URL"),
-        ("[alerts.slack]", "[alerts.slack] url: expected an https:// URL"),
+        ('[alerts.slack]\nurl = "http://a.example"', "[alerts.slack] url: expected a reference"),
+        (f'[alerts.slack]\nurl = "https://a.example/{SECRET}"', "[alerts.slack] url: expected a reference"),
+        ("[alerts.slack]", "[alerts.slack] url: expected a reference"),
         ("[alerts.pagerduty]", "[alerts.pagerduty] key: a secret is given by reference; write"),
         (f'[alerts.pagerduty]\nkey = "{SECRET}"', "given by reference"),
         ('[alerts.mail]\nto = []\nsmtp = "smtp://a.example"', "[alerts.mail] to"),
