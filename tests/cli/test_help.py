@@ -50,6 +50,22 @@ def test_table_fits_its_terminal_and_shows_ids_whole(columns):
     )
 
 
+@pytest.mark.parametrize("columns", [("id", "what", "at", "none"), ("id", *("a column",) * 9)])
+def test_table_longer_than_a_screen_is_one_line_an_entry(columns):
+    texts = {"id": "12345678", "at": "2026-11-29 16:38:23Z", "none": "-"}
+    rows = [[texts.get(name, "some words " * 9) for name in columns]] * 40
+
+    found = [click.unstyle(line) for line in terminal_tables.lines(columns, rows, 80)]
+
+    assert max(map(len, found)) <= 80
+    assert [line.startswith("12345678  some wo") for line in found[1:41]] == [True] * 40
+    assert all(texts["at"] in line for line in found[1:41]) == ("at" in columns)
+    assert "NONE" not in found[0]
+    assert [line.startswith("a wider terminal shows a column") for line in found[41:]] == [True] * (
+        len(columns) > 4
+    )
+
+
 @pytest.mark.parametrize(("said", "is_colored"), [("1", False), ("", True)])
 @pytest.mark.usefixtures("place")
 def test_no_color_holds_for_lines_on_a_terminal(hookonce, monkeypatch, said, is_colored):

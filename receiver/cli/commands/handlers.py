@@ -23,9 +23,13 @@ def _batch(row: Row) -> object:
 
 
 def _took(row: Row) -> str | None:
-    """Say within how many seconds half of the runs ended, and 99 of a hundred."""
+    """Say within what time half of the runs ended, and 99 of a hundred."""
     half, most = row[0].p50_seconds, row[0].p99_seconds
-    return None if half is None or most is None else f"{half:.3g} s, p99 {most:.3g} s"
+    return None if half is None or most is None else f"{_span(half)}, p99 {_span(most)}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 handlers = click.Group(
@@ -34,15 +38,15 @@ handlers = click.Group(
             list_handlers,
             {
                 "handler": lambda row: row[0].name + _PAUSED_BY[row[0].paused_by],
-                "takes": lambda row: f"{row[1].place} {row[1].pattern}",
-                "batch": _batch,
-                "limits": lambda row: ", ".join(row[1].limits.words()),
-                "attempts": lambda row: row[1].attempts,
-                "done": lambda row: row[0].done,
-                "open": lambda row: row[0].open,
                 "dead": lambda row: row[0].dead,
+                "open": lambda row: row[0].open,
+                "done": lambda row: row[0].done,
                 "took": _took,
                 "last run": lambda row: ago(row[0].latest_run),
+                "takes": lambda row: f"{row[1].place} {row[1].pattern}",
+                "limits": lambda row: ", ".join(row[1].limits.words()),
+                "attempts": lambda row: row[1].attempts,
+                "batch": _batch,
                 "seen": lambda row: ago(row[1].announced_at),
             },
             "no worker has registered a handler; `hookonce init` writes one, and `hookonce dev` runs it",

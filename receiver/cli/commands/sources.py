@@ -21,12 +21,14 @@ from hookonce.receiver.samples.evidence import evidence
 from hookonce.receiver.source import Source
 
 _COLUMNS = {
-    **{name: name for name in ("name", "provider", "url", "secrets")},
+    **{name: name for name in ("name", "url")},
+    "last delivery": "last_delivery_at",
+    "secrets": "secrets",
+    "provider": "provider",
+    "paused": "is_paused",
+    "missing": "missing",
     "handed out": "has_handed_out_secret",
     "repeats": "repeats",
-    "paused": "is_paused",
-    "last delivery": "last_delivery_at",
-    "missing": "missing",
 }
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 

@@ -1,6 +1,11 @@
-"""Tables on a terminal, as wide as it is: long cells are folded; where even that is too wide, each row is a block."""
+"""Tables on a terminal, as wide as it is: long cells are folded; where even that is too wide, each row is a block.
 
+What is longer than a screen so is one line an entry: cells are cut, and the last columns are left out.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from textwrap import wrap
 
 import click
@@ -9,31 +14,66 @@ from hookonce.receiver.cli.output.colors import is_status, paint
 
 _WHOLE = frozenset({"id", "event", "event id", "number", "url", "issue", "command"})
 """Columns of what is copied: never folded."""
-_LEAST = 14
-"""Characters to which a column may be narrowed."""
+_TIME = re.compile(r"20\d\d-[-0-9: ]+Z")
+_LEAST, _LEAST_CUT = 14, 12
+"""Characters to which a column may be narrowed, whose cells are folded or cut."""
+_SCREEN = 22
+"""Lines that a screen holds beside the prompt."""
 _GAP = "  "
 
 
-def lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield the lines of a table."""
+def lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a table."""
+    is_held = [not rows or any(row[n] not in {"", "-"} for row in rows) for n in range(len(columns))]
+    columns, *rows = [list(compress(row, is_held)) for row in (columns, *rows)]
     widths = _fitting(columns, rows, width)
     if widths is None:
-        for row in rows:
-            yield from _block(columns, row, width)
-        return
-    yield click.style(_line([name.upper() for name in columns], widths), dim=True)
+        whole = [line for row in rows for line in _block(columns, row, width)]
+    else:
+        whole = [_heading(columns, widths), *(line for row in rows for line in _folded(row, widths))]
+    return whole if len(whole) <= _SCREEN else _one_line_each(columns, rows, width)
+
+
+def _one_line_each(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    shown = len(columns)
+    while True:
+        widths = _fitting(columns[:shown], [row[:shown] for row in rows], width, _LEAST_CUT)
+        if widths or shown == 1:
+            break
+        shown -= 1
+    widths = widths or [width]
+    made = [_heading(columns[:shown], widths)]
     for row in rows:
-        folded = [wrap(text, wide) or [""] for text, wide in zip(row, widths, strict=True)]
-        for number in range(max(map(len, folded))):
-            yield _line([part[number] if number < len(part) else "" for part in folded], widths)
+        cells = zip(row[:shown], widths, strict=True)
+        made.append(
+            _line([text if len(text) <= wide else f"{text[: wide - 1]}…" for text, wide in cells], widths)
+        )
+    left_out = ", ".join(columns[shown:])
+    return [*made, click.style(f"a wider terminal shows {left_out}, too", dim=True)] if left_out else made
 
 
-def _fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return how wide each column is; None where the table does not fit."""
-    widths = [max(map(len, (name, *cells))) for name, *cells in zip(columns, *rows, strict=True)]
+def _heading(columns: Sequence[str], widths: Sequence[int]) -> str:
+    return click.style(_line([name.upper() for name in columns], widths), dim=True)
+
+
+def _folded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    folded = [wrap(text, wide) or [""] for text, wide in zip(row, widths, strict=True)]
+    for number in range(max(map(len, folded))):
+        yield _line([part[number] if number < len(part) else "" for part in folded], widths)
+
+
+def _fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, to: int = _LEAST
+) -> list[int] | None:
+    """Return how wide each column is, narrowed down `to` that; None where the table does not fit."""
+    table = list(zip(columns, *rows, strict=True))
+    widths = [max(map(len, cells)) for cells in table]
+    is_whole = [
+        name in _WHOLE or (to < _LEAST and any(map(_TIME.fullmatch, cells))) for name, *cells in table
+    ]
     least = [
-        wide if name in _WHOLE else min(wide, max(_LEAST, len(name)))
-        for name, wide in zip(columns, widths, strict=True)
+        wide if whole else min(wide, max(to, len(name)))
+        for name, wide, whole in zip(columns, widths, is_whole, strict=True)
     ]
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     while over > 0:
