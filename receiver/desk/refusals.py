@@ -64,6 +64,7 @@ _WORDS_FOR_OPTIONS: Final = {
     "--set": "body data payload",
     "--yes": "confirm f force y",
     "hookonce tail": "f follow watch",
+    "hookonce --at NAME": "at",
 }
 """Option → other words for it, where a command has that option; or the command that does it."""
 _WORDS_FOR_CHOICES: Final = {

@@ -110,3 +110,13 @@ def test_every_action_is_reached_by_its_name_and_says_its_arguments(action, ledg
     assert set(told["arguments"]["properties"]) == fields
     assert f"`{way}`" in other
     assert action in agent.call(way, action="").known["actions"]
+
+
+@pytest.mark.parametrize("action", ["list_waits", "list_audit", "list_conflicts"])
+def test_question_without_a_needed_argument_is_answered_at_once(action, ledger):
+    inbox, url = ledger
+    agent = Agent(url, inbox.tokens["agent"])
+
+    told = agent.call("ask", action=action).known
+
+    assert {"data", "arguments"} <= told.keys()

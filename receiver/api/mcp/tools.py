@@ -17,7 +17,7 @@ from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.forms import read, read_model
 from hookonce.receiver.desk.maintenance import get_token
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Forbidden, NotFound
+from hookonce.receiver.desk.refusals import Forbidden, NotFound, Refused
 from hookonce.receiver.desk.registry import Action, Asks
 from hookonce.receiver.ledger.access.api_tokens import Scope
 
@@ -84,12 +84,21 @@ class Tools:
         action = _action(asked, _READS, "`plan` plans it")
         if isinstance(action, Fenced):
             return action
-        return Fenced.of(here.ask(action, **read(action, asked.arguments or {})))
+        if asked.arguments is not None or not action.inputs:
+            return Fenced.of(here.ask(action, **read(action, asked.arguments or {})))
+        form = _form(action)
+        try:
+            found = Fenced.of(here.ask(action, **read(action, {})))
+        except Refused:
+            return form
+        return Fenced({**found.known, "arguments": form.known["arguments"]}, found.said)
 
     def _planned(self, here: Asks, asked: Named) -> Fenced:
         action = _action(asked, _CHANGES, "`ask` asks it")
         if isinstance(action, Fenced):
             return action
+        if asked.arguments is None and action.inputs:
+            return _form(action)
         models = read(action, asked.arguments or {})
         token = here.ask(get_token)
         may_do = bool({action.scope, Scope.ADMIN} & {*token.scopes})
@@ -125,18 +134,21 @@ _CONFIRM: Final = "Do what a plan showed, once, if your user agreed. `confirmati
 
 
 def _action(asked: Named, actions: Mapping[str, Action[Any]], elsewhere: str) -> Action[Any] | Fenced:
-    """Return the named action; without arguments that it needs, what there is to choose from. Raises: `NotFound`."""
+    """Return the named action; without a name, what there is to choose from. Raises: `NotFound`."""
     if not asked.action:
         return Fenced({"actions": {name: _line(each) for name, each in actions.items()}})
     action = actions.get(asked.action)
     if action is None:
         said = elsewhere if asked.action in ACTIONS else "an empty `action` lists all"
         raise NotFound(f"no action here is called {asked.action!r}; {said}")
-    if asked.arguments is None and action.inputs:
-        return Fenced(
-            {"action": action.name, "about": action.about, "arguments": _schema(*action.inputs.values())}
-        )
     return action
+
+
+def _form(action: Action[Any]) -> Fenced:
+    """Return the arguments that an action takes."""
+    return Fenced(
+        {"action": action.name, "about": action.about, "arguments": _schema(*action.inputs.values())}
+    )
 
 
 def _line(action: Action[Any]) -> str:

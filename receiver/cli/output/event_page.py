@@ -188,7 +188,7 @@ def _conflicts(conflicts: Sequence[OtherBody], now: datetime) -> Iterator[str]:
 
 def _delivery(found: FullEvent, body: bytes | None) -> Iterator[str]:
     if found.headers is None:
-        yield _fact("body", found.why_no_body or "is gone")
+        yield _fact("body", found.why_no_body or found.unreadable or "is gone")
         return
     if body is None:
         said = found.unreadable or f"{found.bytes} bytes, {len(found.headers)} headers; --body shows them"
