@@ -12,7 +12,7 @@ from hookonce.receiver.cli.doctor.ledger_checks import ledger_checks
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.exits import Exit
-from hookonce.receiver.cli.output.printing import put
+from hookonce.receiver.cli.output.printing import put, tell
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
@@ -22,15 +22,16 @@ from hookonce.receiver.config.settings import load_settings
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per check.")
 def doctor(*, as_json: bool) -> None:
     """Check configuration, handlers, PostgreSQL, Redis and workers; exit 1 if a check fails."""
-    has_failed = False
+    failed: list[str] = []
     for finding in _findings():
-        has_failed = has_failed or finding.level == "fail"
+        failed += [finding.check] if finding.level == "fail" else []
         if as_json:
             print_json(finding._asdict())
         else:
             level = paint(finding.level, f"{finding.level:<4}")
             put(f"{level}  {finding.check:<14} {clean(finding.text)}", " " * 21)
-    if has_failed:
+    if failed:
+        tell(f"failed: {clean(', '.join(failed))}")
         sys.exit(Exit.FAILURE)
 
 
