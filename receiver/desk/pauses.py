@@ -128,4 +128,5 @@ def resume(desk: Desk, which: PausePath) -> None:
 def _require_source(which: PausePath, known: Collection[str]) -> None:
     wanted = PAUSES[which.kind]
     if not wanted.may_be(which.name, known):
-        raise NotFound(no_source(wanted.source_of(which.name) or which.name, known))
+        source = wanted.source_of(which.name)
+        raise NotFound(no_source(source, known) if source else f"{which.name!r} does not name {wanted.noun}")

@@ -75,14 +75,15 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
     A handler may be paused before it has run: a dotted name that resembles none is taken at its word, with a warning,
     and with `--kind handler` any name is.
     """
+    if kind not in {None, HANDLER.kind}:
+        return str(kind)
     known_sources = {each.name for each in here.ask(list_sources).data}
-    of_rows = [each for each in OF_ROWS if kind in {None, each.kind}]
+    of_rows = [each for each in OF_ROWS if kind is None]
     for each in of_rows:
         if each.may_be(name, known_sources):
             return each.kind
     known = [each.name for each in here.ask(list_handlers).data]
-    is_for_handler = kind in {None, HANDLER.kind}
-    if is_for_handler and name in known:
+    if name in known:
         return HANDLER.kind
     looks_like = get_close_matches(name, known, n=1, cutoff=_IS_A_TYPO)
     sources = {source for each in of_rows if (source := each.source_of(name))}
@@ -92,7 +93,7 @@ def kind_of(here: Asks, name: str, kind: str | None) -> str:
         raise NotFound(f"no handler is called {name!r}{hint}")
     if not is_new_handler:
         asked = next(iter(sources - {name}), name)
-        if kind or asked != name:
+        if asked != name:
             raise NotFound(no_source(asked, known_sources))
         raise NotFound(
             f"no source or handler is called {name!r}{did_you_mean(name, [*known_sources, *known])}"
