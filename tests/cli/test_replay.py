@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from subprocess import PIPE
 from types import SimpleNamespace
 
@@ -292,8 +293,9 @@ def test_replay_waits_for_a_named_event_while_a_worker_has_its_handler(hookonce,
         if next(looks) == 3:
             put_into_state(ledger, number, "done")
 
-    clock = SimpleNamespace(sleep=works, monotonic=time.monotonic)  # of this module alone
+    clock = SimpleNamespace(sleep=works, monotonic=count().__next__)  # of this module alone
     monkeypatch.setattr("hookonce.receiver.cli.replay.waiting.time", clock)
     replayed = hookonce("replay", number, "--wait")
 
     assert (replayed.code, replayed.err.splitlines()[-1]) == (0, f"event {number} is done")
+    assert replayed.err.count("1 still to end; `hookonce doctor`") == 1

@@ -40,13 +40,13 @@ def stats(*, as_json: bool, recount: bool) -> None:
 
 def _show(found: Stats) -> None:
     _figure("accepted", _account(found.account))
-    for row in found.alerts:
-        _figure("alert", f"{row.kind} {row.subject}: {row.detail}")
     for name, value in found:
         if isinstance(value, int | float) or (isinstance(value, dict) and value and name != "account"):
             _figure(_spaced(name), plain(value))
     if found.notifications_pending is None:
         _figure("notifications pending", "unknown: Redis does not answer")
+    for row in found.alerts:
+        _figure("alert", f"{row.kind} {row.subject}: {row.detail}")
     click.echo()
     show(
         ("source", "status", "events"),

@@ -31,7 +31,7 @@ def wait_for(
 
     `handlers` are those that have to run; without any, it takes a worker that has one.
     """
-    changed, before = time.monotonic(), -1
+    changed, before, is_told = time.monotonic(), -1, False
     while number := is_open():
         if number != before:
             changed, before = time.monotonic(), number
@@ -39,7 +39,9 @@ def wait_for(
             if not patient:
                 return
             _require_worker(here, handlers)
-            changed = time.monotonic()
+            if not is_told:
+                tell(f"{number} still to end; `hookonce doctor` says whether a worker runs")
+            changed, is_told = time.monotonic(), True
         time.sleep(interval())
 
 
