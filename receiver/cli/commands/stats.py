@@ -15,10 +15,11 @@ _TABLES = {
     "batches": "handler events batches halvings waiting size error",
     "workers": "name slots busy lost seconds_ago",
     "long_transactions": "handler event seconds",
+    "events": "",
     "rejected": "source reason count",
     "secrets": "source slot count last_used",
 }
-"""Lists, in this order below the figures, and their columns."""
+"""Lists, in this order below the figures, and their columns; what keeps events back stands first."""
 
 
 @click.command()
@@ -47,17 +48,22 @@ def _show(found: Stats) -> None:
         _figure("notifications pending", "unknown: Redis does not answer")
     for row in found.alerts:
         _figure("alert", f"{row.kind} {row.subject}: {row.detail}")
+    for name, columns in _TABLES.items():
+        if name == "events":
+            _events(found)
+        elif rows := getattr(found, name):
+            click.echo(f"\n{_spaced(name)}")
+            names = columns.split()
+            show(list(map(_spaced, names)), [[getattr(row, each) for each in names] for row in rows])
+
+
+def _events(found: Stats) -> None:
     click.echo()
     show(
         ("source", "status", "events"),
         [(each.source, each.status, f"{'' if each.is_exact else '~'}{each.count}") for each in found.events],
         empty="no event yet; `hookonce trigger SOURCE` sends one",
     )
-    for name, columns in _TABLES.items():
-        if rows := getattr(found, name):
-            click.echo(f"\n{_spaced(name)}")
-            names = columns.split()
-            show(list(map(_spaced, names)), [[getattr(row, each) for each in names] for row in rows])
 
 
 def _account(account: dict[str, int]) -> str:
