@@ -22,6 +22,7 @@ from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.inbox import effect, inbox
 from tests.support.new_event import WINDOW, new_event
 from tests.support.pooler import PGBOUNCER, pooled_url
+from tests.support.waiting import at_once
 
 __all__ = ["inbox", "pooled_url"]
 
@@ -61,11 +62,7 @@ def test_schema_is_upgraded_through_a_pooler_by_several_at_once(pooled_url, data
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     reached = []
-    threads = [threading.Thread(target=lambda: reached.append(migrate.upgrade(pooled_url))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[lambda: reached.append(migrate.upgrade(pooled_url))] * 2)
 
     assert reached == [REVISION] * 2
 

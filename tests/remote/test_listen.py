@@ -22,7 +22,7 @@ from hookonce.receiver.remote.profiles import Profile
 from hookonce.receiver.remote.pull import CursorFile, Puller, Wanted
 from tests.cli.conftest import hookonce, place  # noqa: F401  fixtures
 from tests.support.program import program
-from tests.support.waiting import until
+from tests.support.waiting import at_once, until
 
 pytestmark = pytest.mark.usefixtures("home", "place")
 
@@ -178,9 +178,7 @@ def test_two_who_listen_at_once_get_all_and_have_secrets_of_their_own(served, tm
             Listening(served, url, tmp_path / f"{name}.json")
             for name, url in (("a", target_program.url), ("b", other.url))
         ]
-        threads = [threading.Thread(target=each.run) for each in pair]
-        [each.start() for each in threads]
-        [each.join(20) for each in threads]
+        at_once(*(each.run for each in pair))
 
         assert target_program.origins == other.origins == sorted(numbers)
     assert pair[0].file.kept.secrets != pair[1].file.kept.secrets
