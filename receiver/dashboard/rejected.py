@@ -6,6 +6,7 @@ from hookonce.providers import Reason
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.desk import deliveries
+from hookonce.receiver.desk.models import MAX_ID
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.desk.rejected import RejectionPath, explain_rejected, get_rejected, list_quarantine
 from hookonce.receiver.desk.stats import rejection_counts
@@ -13,7 +14,6 @@ from hookonce.receiver.vocabulary import REFUSALS
 
 PAGE_SIZE = 50
 UNKNOWN = ("It was refused.", "The detail says why.")
-MAX_ID = (1 << 63) - 1
 NAMELESS = "(unknown)"
 """Stands for URLs that no source has."""
 
