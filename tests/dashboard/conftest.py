@@ -15,7 +15,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.outcomes import end_events
+from tests.support.outcomes import end_events, fail
 
 TOKEN = "token-of-the-tests-only"
 SECRET = "whsec_secret_of_the_tests"
@@ -70,8 +70,7 @@ class Inbox:
             "UPDATE hookonce.runs SET started_at = finished_at - interval '2 s' WHERE event = %s", [event]
         )
         for attempt in range(1, attempts + 1):
-            failure = "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)"
-            self.connection.execute(failure, [event, handler, attempt, error])
+            fail(self.connection, event, error, handler=handler, attempt=attempt)
 
     def end(self, events, status):
         """Have events end done or ignored, as if a worker had been there."""

@@ -16,7 +16,7 @@ from hookonce.receiver.ledger.traceback_frames import Frame, Raised, Traceback
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.test_events import EVIL
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 
 
 def test_event_that_is_not_there_is_told(browser):
@@ -158,11 +158,8 @@ def fail_with_lines(inbox, settings, number, attempts, handler="shop.credit", pa
     for attempt in range(1, attempts + 1):
         which = number, handler, 1, attempt
         text, key = keyring.encrypt(raised_in(f"trace {attempt}.").as_json, traceback_context(*which))
-        inbox.connection.execute(
-            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
-            " VALUES (%s, %s, %s, %s, now(), 'boom', %s, %s)",
-            [*which, text, key],
-        )
+        kept = {"traceback": text, "key_id": key}
+        fail(inbox.connection, number, "boom", handler=handler, attempt=attempt, **kept)
         log_line(inbox, settings, which, f"line {attempt}.{padding}")
 
 
@@ -188,11 +185,8 @@ def test_page_of_fifty_places_and_five_hundred_lines_stays_small(inbox, browser,
         frames = tuple(shuffled.sample(libraries, 3) + users + shuffled.sample(libraries, 6))
         raised = Traceback((Raised(f"TimeoutError: no answer to {shuffled.random()}", frames),))
         text, key = settings.keyring.encrypt(raised.as_json, traceback_context(*which))
-        inbox.connection.execute(
-            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, failed_at, error, traceback, key_id)"
-            " VALUES (%s, %s, %s, %s, now(), %s, %s, %s)",
-            [*which, raised.errors[0].said, text, key],
-        )
+        said, kept = raised.errors[0].said, {"traceback": text, "key_id": key}
+        fail(inbox.connection, number, said, attempt=attempt, **kept)
         log_line(inbox, settings, which, *(" ".join(shuffled.sample(words, 8)) for _ in range(10)))
 
     page = browser.get(f"/admin/events/{number}", **{"Accept-Encoding": "gzip"})

@@ -3,7 +3,7 @@ import pytest
 from hookonce.receiver.desk.dead_letters import pattern_of
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,7 @@ def test_one_issue_is_one_cause_whatever_its_errors_say(everywhere):
     for number, error, issue in zip(numbers, errors, ["1f0c2a9be477", "1f0c2a9be477", None], strict=True):
         put_into_state(everywhere.connection, number, "dead", [("shop.credit", "dead", 1)])
         everywhere.connection.execute("UPDATE hookonce.runs SET issue = %s WHERE event = %s", [issue, number])
-        everywhere.connection.execute(
-            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, 1, %s)",
-            [number, "shop.credit", error],
-        )
+        fail(everywhere.connection, number, error)
 
     told = everywhere.ask("api", "list_dead_letters", {"type": "dies"}, [])["data"]
     typed = everywhere.run(

@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.decryption import pack
 from hookonce.receiver.ledger.rejected import Sample, add_rejections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 from tests.support.waiting import until
 
 LEFT = """
@@ -36,10 +36,7 @@ def ended(inbox, request):
     key = f"evt_of_{request.node.name}"
     (row,) = store(inbox.connection, [new_event(key, type="erased")]).values()
     put_into_state(inbox.connection, row.id, "dead", [("shop.credit", "dead", 1), ("shop.mail", "done", 1)])
-    inbox.connection.execute(
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, 1, %s)",
-        [row.id, "shop.credit", "KeyError: ada"],
-    )
+    fail(inbox.connection, row.id, "KeyError: ada")
     inbox.connection.execute(
         "UPDATE hookonce.runs SET result = '1' WHERE event = %s AND handler = 'shop.mail'", [row.id]
     )

@@ -14,7 +14,7 @@ from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.traceback_frames import Raised, Traceback
 from tests.ledger.test_body_search import fill as fill_sealed
 from tests.support.new_event import new_event
-from tests.support.outcomes import lose_events, put_into_state
+from tests.support.outcomes import fail, lose_events, put_into_state
 
 
 def follow(here, action, **asked):
@@ -76,12 +76,8 @@ def test_event_is_shown_with_runs_failures_and_other_bodies(here):
     (event,) = here.deliver("evt_1", body=b"{}")
     store.store(here.connection, [new_event("evt_1", b'{"other": 1}')])
     put_into_state(here.connection, event, runs=[("app.credit", "dead", 3)])
-    failure = [event, "app.credit", 1, 3, "boom", Traceback((Raised("boom"),)).as_json]
-    here.connection.execute(
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
-        "VALUES (%s, %s, %s, %s, %s, %s)",
-        failure,
-    )
+    traceback = Traceback((Raised("boom"),)).as_json
+    fail(here.connection, event, "boom", handler="app.credit", attempt=3, traceback=traceback)
 
     shown = here.ask("get_event", event=event).json
 
@@ -360,11 +356,7 @@ def test_dead_letters_are_grouped_by_cause(here):
     numbers = here.deliver("a", "b", "c")
     for number, error in zip(numbers, ("took 31 s", "took 29 s", "gone"), strict=True):
         put_into_state(here.connection, number, runs=[("shop.credit", "dead", 1)])
-        here.connection.execute(
-            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) "
-            "VALUES (%s, 'shop.credit', 1, 1, %s)",
-            [number, error],
-        )
+        fail(here.connection, number, error)
 
     found = here.ask("list_dead_letters").json
 

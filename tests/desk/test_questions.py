@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 
 PLACES = pytest.mark.parametrize("place", [[], ["--at", "there"]], ids=["here", "there"])
 
@@ -16,10 +16,7 @@ def dead(inbox):
     """A dead event, the first of the ledger."""
     (row,) = store(inbox.connection, [new_event("evt_dies", type="dies")]).values()
     put_into_state(inbox.connection, row.id, "dead", [("shop.credit", "dead", 1)])
-    inbox.connection.execute(
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, 1, %s)",
-        [row.id, "shop.credit", "KeyError: 7"],
-    )
+    fail(inbox.connection, row.id, "KeyError: 7")
     return row.id
 
 

@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.store import store
 from tests.api.conftest import open_inbox
 from tests.support import desk
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 
 if find_spec("mcp") is None:
     pytest.skip("needs the extra mcp", allow_module_level=True)
@@ -202,10 +202,7 @@ class Seeding:
         for event in events:
             put_into_state(self.connection, event, runs=[(handler, status, attempts)])
             if error:
-                self.connection.execute(
-                    "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)",
-                    [event, handler, attempts, self.words(error)],
-                )
+                fail(self.connection, event, self.words(error), handler=handler, attempt=attempts)
                 self.connection.execute(
                     "INSERT INTO hookonce.run_logs (event, handler, cycle, attempt, received_at, lines) "
                     "SELECT id, %s, 1, %s, received_at, %s FROM hookonce.events WHERE id = %s",

@@ -13,7 +13,7 @@ from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from hookonce.receiver.ledger.store import store
 from tests.support import desk, issues
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import fail, put_into_state
 
 CREDIT, REFUND, CALL, MAIL = "shop.credit", "books.refund", "shop.call", "shop.mail"
 
@@ -73,10 +73,7 @@ def _die_of_time(connection, event):
     connection.execute(
         "UPDATE hookonce.runs SET started_at = finished_at - interval '31 s' WHERE event = %s", [event]
     )
-    connection.execute(
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, 10, %s)",
-        [event, REFUND, "TimeoutError: took 31 s"],
-    )
+    fail(connection, event, "TimeoutError: took 31 s", handler=REFUND, attempt=10)
 
 
 def _refuse(connection):

@@ -56,6 +56,13 @@ def put_into_state(connection, event, status=None, runs=()):
         _outcome(connection, event, "", status, 0)
 
 
+def fail(connection, event, error, *, handler="shop.credit", attempt=1, **more):
+    """Note a failed attempt; `more` are other columns."""
+    row = {"event": event, "handler": handler, "cycle": 1, "attempt": attempt, "error": error, **more}
+    columns, values = ", ".join(row), ", ".join(["%s"] * len(row))
+    connection.execute(f"INSERT INTO hookonce.failures ({columns}) VALUES ({values})", [*row.values()])  # noqa: S608
+
+
 def _outcome(connection, event, handler, status, attempts):
     connection.execute(
         "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
