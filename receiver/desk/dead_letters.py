@@ -124,12 +124,12 @@ class Discards(Discarded):
 
 
 def _what_is_discarded(here: Asks, asked: DiscardRequest) -> Plan:
-    """Show which would be discarded; of a filter the next ones, and no others are. Raises: `Contradictory`."""
+    """Show which would be discarded, of a filter the next ones; no others are. Raises: `Contradictory`."""
     shown = here.ask(discard_events, asked=asked.model_copy(update={"dry_run": True}))
-    named = asked
-    if not asked.events and shown.discarded:
-        named = DiscardRequest(events=[str(each.id) for each in shown.discarded], handler=asked.handler)
-    return Plan(shown, {"asked": named.model_copy(update={"dry_run": not shown.discarded})})
+    if not shown.discarded:
+        return Plan(shown, {"asked": asked.model_copy(update={"dry_run": True})})
+    names = [*(str(each.id) for each in shown.discarded), *map(str, shown.unknown), *shown.unknown_names]
+    return Plan(shown, {"asked": DiscardRequest(events=names, handler=asked.handler)})
 
 
 @action(scope=Scope.REPLAY, looks=_what_is_discarded)

@@ -113,18 +113,18 @@ class Erased(Erasure):
 
 
 def _the_next(here: Asks, asked: ErasureRequest) -> Plan:
-    """Show what would be erased; of a filter the next events, by name, and the rejected deliveries of that time.
+    """Show what would be erased, by name: of a filter the next events, and the rejected deliveries of that time.
 
     Raises: `Contradictory`.
     """
     shown = here.ask(erase_events, asked=asked.model_copy(update={"dry_run": True}))
     names, until = [str(each) for each in shown.erased], shown.refused_until
-    if asked.events or not (
-        names or shown.refused
-    ):  # a plan of nothing erases nothing, whatever ends meanwhile
-        named = asked.model_copy(update={"dry_run": not (names or shown.refused)})
-    elif until is None:
-        named = ErasureRequest(events=names)
+    if not (names or shown.refused):  # a plan of nothing erases nothing, whatever ends meanwhile
+        named = asked.model_copy(update={"dry_run": True})
+    elif asked.events or until is None:
+        unknown = [*map(str, shown.unknown), *shown.unknown_names]
+        update = {"events": [*names, *unknown], "dry_run": False}
+        named = (asked if asked.events else ErasureRequest()).model_copy(update=update)
     else:
         update = {"events": names, "refused_until": until, "cursor": None, "dry_run": False}
         named = asked.model_copy(update=update)

@@ -17,7 +17,7 @@ from hookonce.receiver.ledger.decryption import pack
 from hookonce.receiver.ledger.quarantine import Arrival
 from hookonce.receiver.source import Quarantine
 from tests.support.issues import ID, die_of
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import end_events, put_into_state
 from tests.support.steps import UNKNOWN, event_with_steps
 
 HANDLER = "shop.credit"
@@ -286,6 +286,20 @@ def test_plan_of_a_replay_leaves_alone_what_has_changed_since(here):
     here.connection.execute("UPDATE hookonce.runs SET status = 'done'")
 
     assert [each["fate"] for each in here.confirm().json["outcomes"]] == ["changed"]
+
+
+@pytest.mark.parametrize(("action", "done"), [("erase_events", "erased"), ("discard_events", "discarded")])
+def test_plan_of_named_events_leaves_alone_what_ends_meanwhile(here, action, done):
+    number = dead(here)
+    (other,) = here.deliver("evt_2", status="running")
+    here.plan(action, events=[str(number), str(other), "999", "nope"])
+    here.connection.execute("DELETE FROM hookonce.claims")
+    end_events(here.connection, "dead", [other])
+
+    answer = here.confirm().json
+
+    assert [each["id"] if isinstance(each, dict) else each for each in answer[done]] == [number]
+    assert (answer["unknown"], answer["unknown_names"]) == ([999], ["nope"])
 
 
 def test_plan_of_a_bulk_replay_takes_nothing_that_came_later(here):
