@@ -117,6 +117,22 @@ def test_import_refuses_lines_that_are_no_events_and_takes_the_others(hookonce, 
     ]
 
 
+@pytest.mark.parametrize("name", ["provider", "event_id", "type", "account", "unreadable", "url"])
+def test_import_refuses_a_line_with_a_text_that_postgresql_can_not_keep(hookonce, stored, inbox, name):
+    stored("evt_1")
+    good = hookonce("events", "export").documents[0]
+    lines = [{**good, name: "a\0b"}, {**good, "event_id": "evt_2"}]
+    (inbox / "in").write_text("\n".join(map(json.dumps, lines)))
+
+    imported = hookonce("events", "import", "in")
+
+    assert (imported.code, imported.err.splitlines()[0]) == (
+        3,
+        "in line 1: a text holds a NUL; expected a line that `hookonce events export` wrote",
+    )
+    assert "1 new and held" in imported.err
+
+
 def test_import_keeps_another_body_beside_the_known_one(hookonce, stored, ledger, inbox):
     stored("evt_1")
     document = hookonce("events", "export").documents[0]

@@ -66,7 +66,8 @@ class ExportedEvent(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> "ExportedEvent":
-        if "\0" in self.source + self.provider + self.event_id + self.type + (self.account or "") + self.url:
+        texts = (self.provider, self.event_id, self.type, self.account, self.unreadable, self.url)
+        if any("\0" in text for text in texts if text):
             raise ValueError("a text holds a NUL")
         if len(self.event_id.encode()) > _MAX_ID_BYTES:
             raise ValueError(f"event_id is longer than {_MAX_ID_BYTES} bytes")
