@@ -1,6 +1,7 @@
 """The command line. Each command is imported when it is called, not before.
 
-`commands` has one module per command, and in `listings` those that `action_command` makes of one action of the desk;
+`commands` has one module per command, and in `listings` and `planned` those that `action_command` makes of one action
+of the desk;
 some have parts of their own: `dev`, `listen`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `event_listing` events, `connections` reaches the
 servers, `desk` asks there or by `--at` elsewhere, `plans` shows what would be done, `local_sources` knows what can be
@@ -62,7 +63,7 @@ COMMANDS = {
     "new": (f"{_HERE}.new:new", "Start a provider of your own."),
     "pause": (f"{_HERE}.pause:pause", "Pause the runs of a source or a handler."),
     "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),
-    "prune": (f"{_HERE}.prune:prune", "Delete data past its retention."),
+    "prune": (f"{_HERE}.planned:prune", "Delete data past its retention."),
     "reconcile": (
         f"{_HERE}.reconcile:reconcile",
         "Ask a sender what it sent, and have what is missing come.",
@@ -72,7 +73,7 @@ COMMANDS = {
     "replays": (f"{_HERE}.listings:replays", "List bulk replays, and how far each is."),
     "resume": (f"{_HERE}.pause:resume", "Continue a paused source or handler."),
     "reverify": (
-        f"{_HERE}.quarantine:reverify",
+        f"{_HERE}.planned:reverify",
         "Verify quarantined deliveries again, and accept genuine ones.",
     ),
     "serve": (f"{_HERE}.serve:serve", "Receive webhooks (gunicorn)."),

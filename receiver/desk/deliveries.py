@@ -87,18 +87,6 @@ def advice(reason: str) -> str | None:
     return REFUSALS[reason].do if reason in REFUSALS else None
 
 
-def as_it_came(desk: Desk, event: int) -> Body | None:
-    """Return a delivery with what proves it, for the operator of this machine; None where it is not kept any more."""
-    found = event_details.detail(desk.connection, event, desk.settings.keyring)
-    return found.with_content().body if found else None
-
-
-def rejected_as_they_came(desk: Desk, source: str, limit: int) -> list[Rejection]:
-    """Return rejected deliveries of a source with what should prove them, for the operator of this machine."""
-    rows = rejected.rejected_deliveries(desk.connection, desk.settings.keyring, limit, source=source)
-    return [each.with_content() for each in rows]
-
-
 def explained_rejection(desk: Desk, number: int) -> tuple[Rejection, Explanation] | None:
     """Return what is known of a rejected delivery, and why it was; that tells shapes and names of it, no content."""
     row = rejected.rejected_delivery(desk.connection, desk.settings.keyring, number)

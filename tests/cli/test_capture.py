@@ -2,7 +2,6 @@ import base64
 import re
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 import requests
@@ -202,49 +201,3 @@ def test_capture_goes_on_after_what_it_can_not_read(hookonce, free_port, sender,
 
     assert ran.out.endswith(b"\n\ngood")
     assert status in answers[0].split(b"\r\n")[0]
-
-
-@pytest.mark.usefixtures("inbox")
-def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonce):
-    stored("evt_old", body=b"old")
-
-    def deliver():
-        until(lambda: looks(ledger), 1)
-        stored("evt_new", body=b"new\n\x00")
-        ledger.execute(
-            "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
-            "VALUES (now(), 'stripe', 'stale', '', '{\"x-token\": \"[secret]\"}', 'refused')"
-        )
-
-    with socket.socket() as receiver:
-        receiver.bind(("127.0.0.1", 0))
-        receiver.listen()
-        late = threading.Thread(target=deliver)
-        late.start()
-        ran = hookonce(
-            "capture",
-            "stripe",
-            "--port",
-            receiver.getsockname()[1],
-            "--count",
-            "2",
-            "--output",
-            "d",
-            "--wait",
-            "30",
-        )
-        late.join()
-
-    assert ran.code == 0, ran.err
-    kept = [http_file.read(Path(f"d/stripe-{n}.http").read_bytes()) for n in (1, 2)]
-    first, second = sorted(kept, key=lambda each: each.body)  # either may be found first
-    assert (first.target, first.headers, first.body) == ("/hooks/stripe", [("x-a", "b")], b"new\n\x00")
-    assert (second.headers, second.body) == ([("x-token", "[secret]")], b"refused")
-
-
-def looks(ledger):
-    """How many commands have seen what was there before."""
-    return ledger.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND pid <> pg_backend_pid() AND state LIKE 'idle%' AND query LIKE '%rejected%'"
-    ).fetchone()[0]

@@ -176,24 +176,21 @@ def test_listing_on_a_terminal_is_colored_unless_nobody_wants_that(inbox, stored
 
 
 @pytest.mark.usefixtures("inbox")
-def test_dead_events_are_grouped_by_cause(hookonce, stored, ledger):
+def test_dead_events_are_listed_with_their_cause_and_grouped_by_it(hookonce, stored, ledger):
     for number, error in enumerate(["no customer cus_1a2b3c4d", "no customer cus_9z8y7x6w", "a timeout"]):
         event_id = stored(f"evt_{number}", status="dead", runs=[("shop.credit", "dead", 1)])
-        ledger.execute(
-            f"{FAILED} VALUES (%s, 'shop.credit', 1, 1, %s)",
-            [event_id, error],
-        )
+        ledger.execute(f"{FAILED} VALUES (%s, 'shop.credit', 1, 1, %s)", [event_id, error])
 
-    grouped = hookonce("events", "list", "--status", "dead", "--group", "--json").documents
     listed = hookonce("events", "list", "--status", "dead", "--json").documents
-    table = hookonce("events", "list", "--status", "dead").lines
+    table, groups = (
+        hookonce("events", "list", "--status", "dead", *more).lines for more in ((), ("--group",))
+    )
     refused = hookonce("events", "list", "--group")
 
-    assert [(each["count"], each["error"]) for each in grouped] == [(2, "no customer *"), (1, "a timeout*")]
     assert listed[0]["dead"] == [{"handler": "shop.credit", "error": "a timeout"}]
     assert re.match(r"3 +dead +invoice.paid +shop.credit  a timeout ", table[1])
+    assert [line.strip() for line in groups if "*" in line] == ["no customer *", "a timeout*"]
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "b'" not in hookonce("events", "list", "--status", "dead", "--group").out.decode()
 
 
 @pytest.mark.usefixtures("inbox")
@@ -288,38 +285,20 @@ def test_listing_of_nothing_says_so_and_prints_nothing(hookonce, command, said):
 
 
 @pytest.mark.usefixtures("inbox")
-def test_handlers_are_listed_with_how_they_fare(hookonce, stored, ledger):
-    ledger.execute(
-        "INSERT INTO hookonce.handlers (handler, place, pattern, attempts, timeout) "
-        "VALUES ('shop.credit', 'stripe', 'invoice.*', 10, '30 s')"
-    )
-    stored("evt_1", status="dead", runs=[("shop.credit", "dead", 2)])
-    hookonce("pause", "shop.credit")
-
-    (told,) = hookonce("handlers", "list", "--json").documents
-    lines = hookonce("handlers", "list").lines
-
-    assert [told[key] for key in ("handler", "pattern", "dead", "done", "is_paused")] == [
-        "shop.credit", "invoice.*", 1, 0, True
-    ]  # fmt: skip
-    assert lines[1].split()[:5] == ["shop.credit", "(paused)", "stripe", "invoice.*", "10"]
-    assert (told["paused_by"], told["limits"]["rate"], told["breaker"]) == ("person", None, None)
-
-
-@pytest.mark.usefixtures("inbox")
 def test_handlers_are_listed_with_what_they_are_held_to_and_whose_their_pause_is(hookonce, ledger):
     limits = '{"rate": "100/m", "concurrency": 3, "per": "account", "breaker": 5, "tx": "none"}'
-    register_handlers(
-        ledger,
-        [("shop.credit", "stripe", "*", 3, timedelta(seconds=30), None)],
-        {"shop.credit": f'{{"limits": {limits}}}'},
-    )
-    desk.fail_in_a_row(ledger, "shop.credit", 5, limit=5)
+    known = [(name, "stripe", "invoice.*", 3, timedelta(seconds=30), None) for name in ("credit", "mail")]
+    register_handlers(ledger, known, {"credit": f'{{"limits": {limits}}}'})
+    desk.fail_in_a_row(ledger, "credit", 5, limit=5)
+    hookonce("pause", "mail")
 
-    (told,) = hookonce("handlers", "list", "--json").documents
-    (_, line) = hookonce("handlers", "list").lines
+    told = hookonce("handlers", "list", "--json").documents
+    (_, credit, mail) = hookonce("handlers", "list").lines
 
-    assert told["limits"].items() >= json.loads(limits).items()
-    assert (told["is_paused"], told["paused_by"]) == (True, "breaker")
-    assert "shop.credit (stopped by its breaker)" in line
-    assert '100/m, 3 at once, per account, breaker at 5, tx="none"' in line
+    assert [(each["handler"], each["pattern"], each["paused_by"]) for each in told] == [
+        ("credit", "invoice.*", "breaker"),
+        ("mail", "invoice.*", "person"),
+    ]
+    assert "credit (stopped by its breaker)" in credit
+    assert '100/m, 3 at once, per account, breaker at 5, tx="none"' in credit
+    assert "mail (paused)" in mail

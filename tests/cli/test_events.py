@@ -35,21 +35,12 @@ def test_listing_needs_no_configuration_without_mistakes_to_find_nothing(hookonc
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], {"a", "b", "c", "d"}),
-        (["--source", "github"], {"c"}),
-        (["--provider", "stripe"], {"a", "b", "d"}),
-        (["--type", "invoice.paid"], {"a"}),
         (["--type", "invoice.*"], {"a", "b"}),
-        (["--type", "100%*"], {"d"}),
-        (["--type", "invoice_paid"], set()),
-        (["--status", "dead"], {"b"}),
-        (["--handler", "app.credit"], {"b"}),
+        (["--provider", "stripe", "--status", "dead", "--error", "no such*"], {"b"}),
         (["--handler", "app.other"], set()),
-        (["--error", "no such*"], {"b"}),
-        (["--handler", "app.credit", "--error", "such"], set()),
-        (["--since", "1h"], {"a", "b", "c"}),
-        (["--since", "30d", "--limit", "0"], {"a", "b", "c", "d"}),
-        (["--limit", "1"], {"d"}),
+        (["--since", "1h"], {"a", "b"}),
+        (["--since", "30d", "--limit", "0"], {"a", "b", "c"}),
+        (["--limit", "1"], {"c"}),
     ],
 )
 def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options, expected):
@@ -60,10 +51,8 @@ def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options
         "VALUES (%s, 'app.credit', 1, 3, 'no such customer')",
         [dead],
     )
-    stored("c", source="github", type="push")
-    ledger.execute(
-        "UPDATE hookonce.events SET received_at = 'yesterday' WHERE id = %s", [stored("d", type="100% new")]
-    )
+    old = stored("c", source="github", type="push")
+    ledger.execute("UPDATE hookonce.events SET received_at = 'yesterday' WHERE id = %s", [old])
 
     listed = hookonce("events", "list", "--json", *options)
 
@@ -96,31 +85,6 @@ def test_events_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
     assert "\\x1b]0;title\\x07\\u202e" in listed.lines[1]
     assert "[red]a[/red]" in listed.lines[1]
     assert b"\x1b" not in listed.out + shown.out
-
-
-def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
-    number = stored("evt_1", status="dead", body='{"ä": 1}'.encode(), runs=[("app.credit", "dead", 3)])
-    ledger.execute(
-        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, 'app.credit', 1, 3, 'boom')",
-        [number],
-    )
-    other = stored("evt_1", body=b"other")
-
-    shown = hookonce("events", "show", "stripe:evt_1", "--json").documents[0]
-
-    assert other == number
-    assert (shown["id"], shown["headers"], shown["body"], shown["body_b64"]) == (
-        number,
-        {"x-a": "b"},
-        '{"ä": 1}',
-        None,
-    )
-    run = shown["runs"][0]
-    assert [run[key] for key in ("handler", "status", "attempts", "error", "result")] == [
-        "app.credit", "dead", 3, "boom", None
-    ]  # fmt: skip
-    assert shown["conflicts"][0]["body"] == "other"
-    assert shown["failures"][0]["error"] == "boom"
 
 
 @pytest.mark.parametrize("shown", [["--json"], ["--body"], []])
@@ -203,15 +167,6 @@ def test_event_shows_a_body_that_is_no_text_as_base64_and_raw_as_it_came(hookonc
     assert (
         "4 bytes that are not text; --raw writes them" in hookonce("events", "show", number, "--body").lines
     )
-
-
-@pytest.mark.parametrize("reference", ["7", "9" * 30, "stripe:evt_0", "nonsense", "stripe:a\0b"])
-def test_event_is_not_found_when_the_ledger_has_none(hookonce, reference):
-    shown = hookonce("events", "show", reference)
-
-    assert shown.code == 4
-    assert shown.err.startswith("hookonce: no event is ")
-    assert len(shown.err.splitlines()) == 1
 
 
 def test_event_that_could_not_be_read_says_why_in_full(hookonce, stored):

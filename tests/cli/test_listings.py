@@ -1,7 +1,6 @@
 import pytest
 
 from hookonce.receiver.ledger import rejected
-from hookonce.receiver.ledger.rejected import Sample
 from hookonce.receiver.ledger.stats import event_counts
 
 AROUND = [
@@ -11,16 +10,6 @@ AROUND = [
     ("{}\r\n", "a line end"),
     (" {}", "blanks"),
 ]
-
-
-@pytest.fixture
-def refused(ledger):
-    def put(source, reason, at):
-        rejected.add_rejections(
-            ledger, [Sample(at, source, reason, "why", "{}", b"\xff{")], {(source, reason): 2}
-        )
-
-    return put
 
 
 @pytest.mark.usefixtures("inbox")
@@ -69,20 +58,13 @@ def test_what_stands_around_a_secret_is_listed_and_examined(
 
 
 @pytest.mark.usefixtures("inbox")
-def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
-    rejected.add_secret_uses(ledger, {("stripe", 1): 2, ("stripe", 2): 1})
-    rejected.add_secret_uses(ledger, {("stripe", 1): 3})
+def test_sources_say_how_often_each_secret_is_used(hookonce, ledger):
+    rejected.add_secret_uses(ledger, {("stripe", 1): 5, ("stripe", 2): 1})
 
     rows = {row["name"]: row["secrets"] for row in hookonce("sources", "list", "--json").documents}
-    counted = hookonce("stats", "--json").documents[0]["secrets"]
 
     assert [(row["slot"], row["count"]) for row in rows["stripe"]] == [(1, 5), (2, 1)]
     assert [(row["slot"], row["count"], row["last_used"]) for row in rows["github"]] == [(1, 0, None)]
-    assert [(row["source"], row["slot"], row["count"]) for row in counted] == [
-        ("stripe", 1, 5),
-        ("stripe", 2, 1),
-    ]
-    assert all(row["last_used"] for row in counted)
     assert "1: used 5 times, last 20" in hookonce("sources", "list").out.decode()
 
 
@@ -102,17 +84,6 @@ def test_stats_recounts_what_was_changed_by_hand(hookonce, stored, ledger):
     before, after = (hookonce("stats", "--json", *options).documents[0] for options in ([], ["--recount"]))
 
     assert [each["events"][0]["source"] for each in (before, after)] == ["stripe", "billing"]
-
-
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize(("url", "code"), [("", 78), ("postgresql://nobody@127.0.0.1:1/none", 69)])
-def test_listing_says_when_there_is_no_database(hookonce, monkeypatch, url, code):
-    monkeypatch.setenv("DATABASE_URL", url)
-
-    listed = hookonce("events", "list")
-
-    assert listed.code == code
-    assert "Traceback" not in listed.err
 
 
 def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(place, hookonce):

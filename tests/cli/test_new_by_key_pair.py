@@ -3,9 +3,6 @@
 import hashlib
 import hmac
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from base64 import b64encode, urlsafe_b64encode
 from dataclasses import replace
@@ -23,6 +20,7 @@ from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.schemes.public_key_signature import Signed
 from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.capture.shapes import described
+from tests.cli.test_new import run_tests
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://in.example/hooks/acme"
@@ -83,10 +81,8 @@ def captured(scheme, key, body=BODY):
 
 
 def passes(place):
-    command = [sys.executable, "-m", "pytest", "-q", "tests/providers/acme"]
-    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    tested = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, check=False)
-    return tested.returncode == 0, tested.stdout
+    said = run_tests(place, "tests/providers/acme")
+    return "failed" not in said and "passed" in said, said
 
 
 def keys_of(scheme):

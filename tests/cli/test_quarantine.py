@@ -42,13 +42,6 @@ def test_reverify_takes_in_what_is_genuine_and_says_so(held, hookonce):  # noqa:
     assert hookonce("events", "list", "--json").documents[0]["event_id"] == "evt_1"
 
 
-def test_reverify_only_tells_in_a_dry_run(held, hookonce):  # noqa: ARG001
-    (said,) = hookonce("reverify", "stripe", "--dry-run", "--json").documents
-
-    assert (said["looked_at"], said["genuine"], said["dry_run"]) == (2, 1, True)
-    assert hookonce("events", "list", "--json").documents == []
-
-
 def test_quarantine_counts_by_source_and_reason(held, hookonce):  # noqa: ARG001
     (row,) = hookonce("rejected", "quarantine", "--json").documents
 
@@ -62,13 +55,6 @@ def test_reverify_is_partial_when_a_delivery_does_not_open(held, hookonce, monke
 
     assert done.code == 3
     assert "2 could not be opened" in done.err
-
-
-def test_reverify_names_the_nearest_source(held, hookonce):  # noqa: ARG001
-    done = hookonce("reverify", "stirpe")
-
-    assert done.code == 4
-    assert "did you mean 'stripe'" in done.err
 
 
 def test_reverify_says_that_a_source_has_no_quarantine(inbox, rings, ledger, hookonce):  # noqa: ARG001

@@ -33,19 +33,6 @@ def test_secrets_lists_what_was_handed_out_and_shows_it_when_asked(hookonce):
     assert b"handed-to-asana-0001" in hookonce("sources", "secrets", "list", "--show").out
 
 
-def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
-    first, again = (
-        hookonce("sources", "secrets", "forget", "asana"),
-        hookonce("sources", "secrets", "forget", "asana"),
-    )
-
-    assert (first.code, again.code) == (0, 4)
-    assert [one.source for one in handshake_secrets.all_kept(kept)] == ["notion"]
-    assert kept.execute("SELECT action, subject FROM hookonce.audit").fetchall() == [
-        ("forget secret", "source asana")
-    ]
-
-
 @pytest.mark.usefixtures("kept")
 def test_doctor_and_sources_say_that_a_secret_was_handed_out(hookonce):
     findings = {row["check"]: row for row in hookonce("doctor", "--json").documents}

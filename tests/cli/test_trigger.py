@@ -137,16 +137,6 @@ def test_trigger_names_another_project_that_answers(hookonce, elsewhere, text, s
 
 
 @pytest.mark.usefixtures("receiver")
-def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
-    sent = [hookonce("trigger", "github", "issues.opened", "--json").documents[0] for _ in range(2)]
-
-    assert [(answer["status"], answer["type"]) for answer in sent] == [("accepted", "issues")] * 2
-    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM hookonce.event_states").fetchall() == [
-        ("issues", None)
-    ]
-
-
-@pytest.mark.usefixtures("receiver")
 def test_trigger_tells_the_answer_when_the_provider_has_a_bug(hookonce, monkeypatch):
     monkeypatch.setattr("hookonce.providers.stripe.events", lambda delivery: [delivery.nothing])
 
@@ -156,37 +146,11 @@ def test_trigger_tells_the_answer_when_the_provider_has_a_bug(hookonce, monkeypa
 
 
 @pytest.mark.usefixtures("receiver")
-def test_trigger_sets_values_in_the_body(hookonce, ledger):
-    hookonce("trigger", "stripe", "invoice.paid", "--set", "data.object.amount_paid=7", "--set", "note=a b")
-
-    body = json.loads(ledger.execute("SELECT body FROM hookonce.bodies").fetchone()[0])
-    assert (body["data"]["object"]["amount_paid"], body["note"]) == (7, "a b")
-
-
-@pytest.mark.usefixtures("receiver")
-def test_trigger_sends_the_headers_that_it_is_told(hookonce, ledger):
-    sent = hookonce("trigger", "github", "push", "--header", "X-GitHub-Hook-ID=7", "--header", "x-more=a b")
-
-    headers = ledger.execute("SELECT headers FROM hookonce.bodies").fetchone()[0]
-    assert (sent.code, headers["x-github-hook-id"], headers["x-more"]) == (0, "7", "a b")
-
-
-@pytest.mark.usefixtures("receiver")
 @pytest.mark.parametrize("header", ["no-value", "a b=c", "x=\r\nY: z", "=v"])
 def test_trigger_refuses_what_can_not_be_a_header(hookonce, header):
     sent = hookonce("trigger", "github", "push", "--header", header)
 
     assert (sent.code, "is not a header" in sent.err) == (2, True)
-
-
-@pytest.mark.usefixtures("receiver")
-def test_trigger_fails_when_a_genuine_delivery_is_refused(hookonce, monkeypatch):
-    monkeypatch.setenv("STRIPE_SECRET", "whsec_of_somebody_else")
-
-    sent = hookonce("trigger", "stripe")
-
-    assert sent.code == 1
-    assert sent.lines[0].startswith("401 bad_signature")
 
 
 def test_trigger_finds_port_and_secret_of_a_running_dev(receiver, hookonce, monkeypatch):
@@ -234,11 +198,14 @@ def test_trigger_lists_at_least_ten_types(hookonce, source, provider):
 
 
 @pytest.mark.usefixtures("receiver")
-def test_trigger_removes_from_the_body_and_says_where_it_sent(hookonce, ledger):
-    sent = hookonce("trigger", "stripe", "invoice.paid", "--remove", "data.object.customer")
+def test_trigger_changes_body_and_headers_as_it_is_told_and_says_where_it_sent(hookonce, ledger):
+    change = ("--remove", "data.object.customer", "--set", "data.object.amount_paid=7", "--set", "note=a b")
+    sent = hookonce("trigger", "stripe", "invoice.paid", *change, "--header", "X-More=a b")
 
-    body = json.loads(ledger.execute("SELECT body FROM hookonce.bodies").fetchone()[0])
-    assert "customer" not in body["data"]["object"]
+    body, headers = ledger.execute("SELECT body, headers FROM hookonce.bodies").fetchone()
+    event = json.loads(body)
+    assert "customer" not in event["data"]["object"]
+    assert (event["data"]["object"]["amount_paid"], event["note"], headers["x-more"]) == (7, "a b", "a b")
     assert f"to http://127.0.0.1:{os.environ['PORT']}/hooks/stripe" in sent.err
 
 

@@ -355,7 +355,7 @@ def test_field_that_may_quote_a_sender_is_marked_as_content():
 
 OPENS = {
     "receiver/desk/content.py": "asks the permission",
-    "receiver/desk/deliveries.py": "checks a proof, or is asked by the operator of the machine",
+    "receiver/desk/deliveries.py": "checks a proof",
     "receiver/ledger/withheld.py": "opens the rows in a row",
     "receiver/ledger/replay/bulk.py": "replays what matches",
     "jobs/alerts/watcher.py": "sends an error's text where that is configured",

@@ -10,12 +10,11 @@ import click
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.cli.commands.listen import cursor_file
+from hookonce.receiver.cli.commands.listen import cursor_file, require_target
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.listen import forwarder
 from hookonce.receiver.cli.listen.forwarder import Forwarder
 from hookonce.receiver.cli.listen.signers import Signers
-from hookonce.receiver.cli.listen.target import target
 from hookonce.receiver.remote import profiles, pull
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.profiles import Profile
@@ -41,9 +40,8 @@ class Listening:
     def __init__(self, served, url, file, **wanted):
         self.file = CursorFile(file)
         profile = Profile("prod", served.url, served.token(uuid.uuid4().hex, "read", "bodies"))
-        to = target(url, elsewhere=False)
         self.forwarder = Forwarder(
-            profile.url, to, timedelta(minutes=1), Signers(configured(), self.file), self.file
+            profile.url, url, timedelta(minutes=1), Signers(configured(), self.file), self.file
         )
         since = datetime.now(UTC) - timedelta(hours=1)
         self._puller = Puller(Client(profile), Wanted(since, **wanted), self.file, self.forwarder.tell)
@@ -253,8 +251,7 @@ def test_event_is_sent_again_by_its_id_or_because_it_failed(
     logged_in(served)
     numbers = served.inbox.deliver("evt_1", "evt_2", "evt_3")
     command = ["listen", "prod", "--forward", target_program.url]
-    to = target(target_program.url, elsewhere=False)
-    cursor_file(profiles.find("prod"), Wanted(None), to).note(numbers[1], has_failed=True)
+    cursor_file(profiles.find("prod"), Wanted(None), target_program.url).note(numbers[1], has_failed=True)
     target_program.answer = lambda _: 503
 
     refused = hookonce(*command, *(each.format(number=numbers[1]) for each in again))
@@ -288,6 +285,6 @@ def test_target_is_on_this_machine(hookonce, address, said):  # noqa: F811
 def test_target_may_be_elsewhere_if_one_insists():
     address = "http://10.0.0.1:3000/{source}"
 
-    assert target(address, elsewhere=True).url("stripe") == "http://10.0.0.1:3000/stripe"
+    require_target(address, elsewhere=True)
     with pytest.raises(click.BadParameter):
-        target(address, elsewhere=False)
+        require_target(address, elsewhere=False)

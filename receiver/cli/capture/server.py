@@ -25,20 +25,28 @@ _ONE_AT_A_TIME: Final = Lock()
 """Held from an answer until its request is handed over, so that what is sent after that answer comes after it."""
 
 
+class CanNotListen(Exception):  # noqa: N818  a state of the world
+    """The port is another's, or the address is not of this machine."""
+
+
 class TooLarge(Exception):  # noqa: N818  a verdict about a request
     """The body has more bytes than anybody would want in a file."""
 
 
 @contextmanager
 def listening(address: str, port: int) -> Iterator[tuple[int, Queue[Captured]]]:
-    """Listen for as long as the block lasts; gives the port and the requests, as they come. Raises: OSError."""
+    """Listen for as long as the block lasts; gives the port and the requests, as they come. Raises: `CanNotListen`."""
     requests: Queue[Captured] = Queue()
 
     class Handler(_Handler):
         def take(self, request: Captured) -> None:
             requests.put(request)
 
-    with _Server((address, port), Handler) as server:
+    try:
+        server = _Server((address, port), Handler)
+    except OSError as error:
+        raise CanNotListen(error.strerror) from None
+    with server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

@@ -105,17 +105,18 @@ def described(request: Captured, masked: Collection[str] = ()) -> list[str]:
 
 
 def texts_in(body: bytes) -> Iterator[tuple[str, str]]:
-    """Yield each text in the objects of a JSON body, three deep, with its path."""
+    """Yield each text in the objects of a JSON body, as `texts_of` does."""
     with suppress(ValueError, RecursionError):
-        yield from _texts(json.loads(body))
+        yield from texts_of(json.loads(body))
 
 
-def _texts(data: object, at: str = "$", deep: int = 0) -> Iterator[tuple[str, str]]:
+def texts_of(data: object, at: str = "$", deep: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield each text in objects, three deep, with its path."""
     for key, value in data.items() if isinstance(data, dict) and deep < _MAX_DEPTH else ():
-        path = f"{at}.{key}"
-        if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        path = f"{at}.{key}" if re.fullmatch(r"[^.\[\]]+", key) else f"{at}['{key}']"
+        if isinstance(value, str) and "'" not in key:
             yield path, value
-        yield from _texts(value, path, deep + 1)
+        yield from texts_of(value, path, deep + 1)
 
 
 def _token(token: jws.Token, *, is_detached: bool) -> str:

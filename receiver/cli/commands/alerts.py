@@ -9,7 +9,7 @@ import click
 from hookonce.receiver.cli.action_command import listing
 from hookonce.receiver.cli.connections import registered_workers
 from hookonce.receiver.cli.desk import asking, desk
-from hookonce.receiver.cli.options.time_option import Span
+from hookonce.receiver.cli.options.time_option import SPAN
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.times import ago
@@ -56,7 +56,7 @@ alerts.add_command(
     "--wait",
     default="30s",
     show_default=True,
-    type=Span(),
+    type=SPAN,
     help="How long to wait for a worker; 0s: not at all.",
 )
 def test(wait: timedelta) -> None:

@@ -8,7 +8,7 @@ import click
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.event_options import AS_JSON
 from hookonce.receiver.cli.options.time_option import SPAN
-from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.cli.output.tables import listed, print_json
 
 
 @click.group()
@@ -58,23 +58,15 @@ def plan(keep: timedelta, most: int, one_in: int, *, exact: bool, as_json: bool)
 @AS_JSON
 def list_(*, as_json: bool) -> None:
     """List the sets that were used lately, and how full each is."""
-    from hookonce.receiver.redis.approximate import figures
+    from hookonce.receiver.redis.approximate import Figures, figures
     from hookonce.receiver.redis.client import RedisUnavailable, connect
 
     try:
         with connect(configured().window_url) as client:
-            found = figures(client)
+            found = [each._replace(wrong=round(each.wrong, 3)) for each in figures(client)]
     except RedisUnavailable as error:
         raise click.ClickException(
             f"Redis does not answer ({error}); start it, or correct REDIS_URL"
         ) from None
-    if as_json:
-        for each in found:
-            print_json(each._asdict())
-        return
-    columns = ("name", "keep", "how", "ids", "of", "mistaken", "unanswered")
-    rows = [
-        (each.name, each.keep, each.how, each.ids, each.most, f"{each.wrong:.1f}", each.unanswered)
-        for each in found
-    ]
-    show(columns, rows, empty="nothing approximate was used lately; see hookonce.approximate")
+    empty = "nothing approximate was used lately; see hookonce.approximate"
+    listed(Figures._fields, found, empty, as_json=as_json)

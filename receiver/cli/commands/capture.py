@@ -1,25 +1,20 @@
 """`hookonce capture`: the next delivery as a `.http` file, ready to be a test case of a new provider."""
 
-import errno
 import os
 import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from queue import Empty
-from typing import Protocol
+from queue import Empty, Queue
 
 import click
 
 from hookonce.providers.kit.http_file import Captured, written
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.capture import server, shapes
-from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
 from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.connections import configured
-from hookonce.receiver.cli.desk import own_desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean
@@ -28,13 +23,6 @@ from hookonce.receiver.config.mistakes import ConfigError
 PORT = 8000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _POLL_INTERVAL = 0.2  # seconds between looks for Ctrl-C
-
-
-class Arriving(Protocol):
-    """A source of requests: a queue, or an object with its methods."""
-
-    def get(self, *, timeout: float) -> Captured:
-        """Return the next one. Raises: Empty."""
 
 
 @click.command()
@@ -62,7 +50,6 @@ def capture(  # noqa: PLR0913, PLR0917  its options
 
     Listens by itself, on any path, and answers 200: point the sender, or a tunnel, at it. SOURCE may be any
     name; nothing is verified or stored. Credentials in headers and URL are masked; the body is kept as it is.
-    Where the receiver runs on that port and serves SOURCE, waits for what it stores or refuses instead.
     """
     if not _NAME.fullmatch(source):
         raise click.UsageError(
@@ -76,27 +63,15 @@ def capture(  # noqa: PLR0913, PLR0917  its options
     if output:
         _require_place(output if is_folder else output.parent)
     masker = Masker(_secrets(source), keep)
-    with _arriving(source, bind, port) as (where, requests):
-        tell(f"waiting for {count} {where}; Ctrl-C stops")
-        for request in _next(requests, count, wait):
-            _put(masker, request, source, output, is_folder=is_folder)
-
-
-@contextmanager
-def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving]]:
-    """Listen, or watch what the receiver keeps if it has the port and knows the source. Raises: ClickException."""
-    with ExitStack() as stack:
-        try:
-            at, requests = stack.enter_context(server.listening(bind, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or not _is_served(source):
-                raise click.ClickException(
-                    f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
-                ) from None
-            watch = LedgerWatch(stack.enter_context(own_desk()), source)
-            yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
-        else:
-            yield f"at http://{_url_host(bind)}:{at}/hooks/{source}", requests
+    try:
+        with server.listening(bind, port) as (at, requests):
+            tell(f"waiting for {count} at http://{_url_host(bind)}:{at}/hooks/{source}; Ctrl-C stops")
+            for request in _next(requests, count, wait):
+                _put(masker, request, source, output, is_folder=is_folder)
+    except server.CanNotListen as error:
+        raise click.ClickException(
+            f"can't listen on {bind}:{port} ({error}); choose another with --port"
+        ) from None
 
 
 def _require_place(folder: Path) -> None:
@@ -104,14 +79,6 @@ def _require_place(folder: Path) -> None:
     there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise click.ClickException(f"nothing can be written into {there}; choose another --output")
-
-
-def _is_served(source: str) -> bool:
-    try:
-        settings = configured()
-    except ConfigError:
-        return False
-    return bool(settings.database_url) and source in local_sources.sources(settings)
 
 
 def _secrets(source: str) -> tuple[str, ...]:
@@ -128,7 +95,7 @@ def _url_host(bind: str) -> str:
     return "127.0.0.1" if bind in {"", "0.0.0.0"} else bind  # noqa: S104  shown, not bound
 
 
-def _next(requests: Arriving, count: int, wait: float | None) -> Iterator[Captured]:
+def _next(requests: Queue[Captured], count: int, wait: float | None) -> Iterator[Captured]:
     deadline = None if wait is None else time.monotonic() + wait
     for _ in range(count):
         while True:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from hookonce.providers import Event
 from hookonce.receiver.cli import local_sources, signing_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
@@ -17,42 +16,49 @@ from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.cli.output.words import counted
-from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.desk.rejected import ExplanationModel
 from hookonce.receiver.intake.explain import causes
 from hookonce.receiver.intake.explain.causes import Explanation
-from hookonce.receiver.intake.explain.checks import Case, case_of
+from hookonce.receiver.intake.explain.checks import case_of
 
-_FILE = click.argument(
-    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="REQUEST.http"
-)
-_AT = click.option(
+_EVENT = ("id", "type", "account", "occurred_at")
+
+
+@click.command(epilog=examples("hookonce explain delivery.http --source stripe"))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="REQUEST.http")
+@signing_sources.SOURCE
+@click.option("--provider", help="With this provider.", shell_complete=completion_types.PROVIDERS)
+@signing_sources.SECRET
+@click.option(
     "--at",
     type=SINCE,
     help="As of this time; default is when it was captured, if the file says so, else now.",
 )
-_EVENT = ("id", "type", "account", "occurred_at")
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_PROVIDER = click.option("--provider", help="With this provider.", shell_complete=completion_types.PROVIDERS)
-
-
-@click.command(epilog=examples("hookonce explain delivery.http --source stripe"))
-@_FILE
-@signing_sources.SOURCE
-@_PROVIDER
-@signing_sources.SECRET
-@_AT
-@_JSON
-def explain(*, as_json: bool, **options: object) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def explain(  # noqa: PLR0913  its options
+    *,
+    file: Path,
+    source: str | None,
+    provider: str | None,
+    references: tuple[str, ...],
+    at: datetime | None,
+    as_json: bool,
+) -> None:
     """Verify a captured delivery: each check, what it expects, what was found, the likely cause, and its events.
 
     REQUEST.http is what `hookonce capture` writes. Neither a secret nor a right signature is ever shown. Exit 1 if
     it is rejected.
     """
     settings = configured()
-    case = _case(settings, **options)  # type: ignore[arg-type]
+    proved, sent = (
+        signing_sources.prover(settings, source, provider, references),
+        signing_sources.request(file),
+    )
+    delivery, now = signing_sources.delivery(sent, proved), at or sent.at or datetime.now(UTC)
+    case = case_of(proved, delivery, now, local_sources.sources(settings))
     found = causes.explain(case)
-    rows = [] if found.reason else [[getattr(each, name) for name in _EVENT] for each in _events(case)]
+    held = [] if found.reason else case.verifier.authenticate(case.source, case.delivery, case.now).events
+    rows = [[getattr(each, name) for name in _EVENT] for each in held]
     columns = ("event_id", *_EVENT[1:])
     if as_json:
         events = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -67,30 +73,6 @@ def explain(*, as_json: bool, **options: object) -> None:
         tell(f"hookonce: refused, {found.reason}: {clean(found.detail)}")
         sys.exit(Exit.FAILURE)
     tell(f"genuine{f' under secret {found.slot}' if found.slot else ''}, {counted(len(rows), 'event')}")
-
-
-def _case(  # noqa: PLR0913  options
-    settings: Settings,
-    *,
-    file: Path,
-    source: str | None,
-    provider: str | None,
-    references: tuple[str, ...],
-    at: datetime | None,
-) -> Case:
-    proved = signing_sources.prover(settings, source, provider, references)
-    sent = signing_sources.request(file)
-    return case_of(
-        proved,
-        signing_sources.delivery(sent, proved),
-        at or sent.at or datetime.now(UTC),
-        local_sources.sources(settings),
-    )
-
-
-def _events(case: Case) -> list[Event]:
-    """Return the events of a genuine delivery, as the receiver would store them."""
-    return case.verifier.authenticate(case.source, case.delivery, case.now).events
 
 
 def print_explanation(found: Explanation | ExplanationModel) -> None:

@@ -7,20 +7,20 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import FrameType
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.listen.forwarder import Forwarder
 from hookonce.receiver.cli.listen.signers import Signers
-from hookonce.receiver.cli.listen.target import Target, target
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.pulled import file_name
 from hookonce.receiver.desk.refusals import NotFound
 from hookonce.receiver.remote import profiles
+from hookonce.receiver.remote.addresses import is_loopback
 from hookonce.receiver.remote.client import Client
 from hookonce.receiver.remote.errors import RemoteError
 from hookonce.receiver.remote.profiles import Profile
@@ -83,25 +83,25 @@ def listen(  # noqa: PLR0913, PLR0917  its options
     each source: give that one to the program. It goes on where it stopped the last time, until Ctrl-C. Where nothing
     listens, events wait; what is answered otherwise than 2xx has failed, and the next one follows.
     """
-    to = target(forward, elsewhere=elsewhere)
+    require_target(forward, elsewhere=elsewhere)
     profile = profiles.find(inbox)
     wanted = Wanted(since, source, kind)
-    file = cursor_file(profile, wanted, to)
+    file = cursor_file(profile, wanted, forward)
     client = Client(profile)
-    forwarder = Forwarder(profile.url, to, timedelta(seconds=timeout), Signers(configured(), file), file)
+    forwarder = Forwarder(profile.url, forward, timedelta(seconds=timeout), Signers(configured(), file), file)
     puller = Puller(client, wanted, file, forwarder.tell)
     try:
         if again or only_failed:
             sys.exit(_send_again(client, puller, forwarder, file, again))
         with file.held():
-            _follow(client, puller, forwarder, wanted, to)
+            _follow(client, puller, forwarder, wanted, forward)
     except KeyboardInterrupt:
         click.echo("stopped; the next start goes on from here")
     finally:
         client.close()
 
 
-def _follow(client: Client, puller: Puller, forwarder: Forwarder, wanted: Wanted, to: Target) -> None:
+def _follow(client: Client, puller: Puller, forwarder: Forwarder, wanted: Wanted, to: str) -> None:
     with suppress(RemoteError, LookupError, TypeError, AttributeError):  # else as their events come
         for shown in client.get("/sources", tries=1)["data"]:
             if wanted.source in {None, shown["name"]}:
@@ -118,9 +118,7 @@ def _follow(client: Client, puller: Puller, forwarder: Forwarder, wanted: Wanted
         signal.signal(number, stop)
     for page in puller.pages(ended, follows=True):
         if not is_ready:  # what comes from now on is behind the cursor
-            click.echo(
-                f"ready: events go to {to.address}; Ctrl-C stops, and the next start goes on from there"
-            )
+            click.echo(f"ready: events go to {to}; Ctrl-C stops, and the next start goes on from there")
             is_ready = True
         if not forwarder.page(page, ended):
             raise KeyboardInterrupt
@@ -159,6 +157,25 @@ def _number(client: Client, name: str) -> int:
     return found
 
 
-def cursor_file(profile: Profile, wanted: Wanted, to: Target) -> CursorFile:
+def cursor_file(profile: Profile, wanted: Wanted, to: str) -> CursorFile:
     """Return the file of a cursor: another for another inbox, filter or target."""
-    return CursorFile(profiles.state_folder() / file_name("listen", profile, wanted, to.address))
+    return CursorFile(profiles.state_folder() / file_name("listen", profile, wanted, to))
+
+
+def require_target(address: str, *, elsewhere: bool) -> None:
+    """Require an address on this machine, or that it may be `elsewhere`. Raises: `click.BadParameter`."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port, parts = "", None, urlsplit("")
+    is_plain = address.isprintable() and not set(address) & set(" \\") and parts.username is None
+    if parts.scheme not in {"http", "https"} or not host or port == 0 or not is_plain:
+        raise click.BadParameter(
+            f"expected an address like http://localhost:3000/hook, not {address!r}", param_hint="--forward"
+        )
+    if not is_loopback(host) and not elsewhere:
+        raise click.BadParameter(
+            f"{host} is not this machine, and production's events would go there; --elsewhere says that it may be",
+            param_hint="--forward",
+        )

@@ -11,6 +11,7 @@ from hookonce.receiver.desk.diffs import diff_event
 from hookonce.receiver.desk.entities import forget_entity, get_entity
 from hookonce.receiver.desk.events import list_client_commands
 from hookonce.receiver.desk.forms import plain
+from hookonce.receiver.desk.maintenance import Forgotten, forget_window
 from hookonce.receiver.desk.pauses import Handler, list_handlers
 from hookonce.receiver.desk.replays import list_bulk_replays
 from hookonce.receiver.desk.stats import list_workers
@@ -175,3 +176,22 @@ limits = listing(
 )
 
 diff = facts_of(diff_event, name="diff")
+
+
+def _forgotten(found: Forgotten) -> str:
+    if found.forgotten is None:
+        return "the window is reset; Redis is unreachable, and its entries expire on their own"
+    return f"forgot {found.forgotten} event ids"
+
+
+forget = done(
+    forget_window,
+    _forgotten,
+    name="forget-window",
+    about="""Forget every event id in Redis.
+
+    For after a restore of the database, whose ledger may hold less than before. Loses nothing: until the window
+    has learnt them again, duplicates are found by the ledger. The ledger makes itself another key, so nothing of before
+    is believed, even if somebody puts it back.
+    """,
+)

@@ -7,24 +7,24 @@ import click
 _DEFAULT_URL = "http://127.0.0.1:8000"
 
 
-class _Address(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
-    name = "host:port"
-
-    def convert(
-        self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        host, _, port = value.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:  # noqa: PLR2004  ports
-            self.fail(f"expected a host and a port, as 127.0.0.1:8765, not {value!r}", param, ctx)
-        return host.strip("[]"), int(port)
+def _address(_ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    """Read a host and a port; a usage error where they can't be read."""
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65_535:  # noqa: PLR2004  ports
+        raise click.BadParameter(f"expected a host and a port, as 127.0.0.1:8765, not {value!r}", param=param)
+    return host.strip("[]"), int(port)
 
 
 @click.command()
 @click.option("--url", help=f"Address of the receiver; default $HOOKONCE_API_URL, or {_DEFAULT_URL}.")
 @click.option(
-    "--http", "address", type=_Address(), help="Serve HTTP at this address and /mcp instead of stdio."
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    callback=_address,
+    help="Serve HTTP at this address and /mcp instead of stdio.",
 )
 @click.option("--read-only", is_flag=True, help="Leave out the tools that change something.")
 def mcp(url: str | None, address: tuple[str, int] | None, *, read_only: bool) -> None:

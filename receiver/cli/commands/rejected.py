@@ -4,8 +4,13 @@ import click
 
 from hookonce.receiver.cli.action_command import facts_of, listing, shown
 from hookonce.receiver.cli.commands.explain import print_explanation
-from hookonce.receiver.cli.commands.quarantine import quarantine
-from hookonce.receiver.desk.rejected import explain_rejected, get_rejected, list_conflicts, list_rejected
+from hookonce.receiver.desk.rejected import (
+    explain_rejected,
+    get_rejected,
+    list_conflicts,
+    list_quarantine,
+    list_rejected,
+)
 
 rejected = click.Group(
     commands=[
@@ -17,7 +22,13 @@ rejected = click.Group(
         ),
         facts_of(get_rejected, name="show"),
         shown(explain_rejected, print_explanation, name="explain"),
-        quarantine,
+        listing(
+            list_quarantine,
+            "source reason count bytes oldest newest",
+            "nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
+            name="quarantine",
+            about="Say what is in quarantine, by source and reason. `hookonce reverify` checks it again.",
+        ),
     ],
     help="List, show and explain deliveries that were rejected. Kept are the newest; `hookonce stats` counts them all.",
 )

@@ -10,7 +10,6 @@ from hookonce.receiver.cli.desk import asking, desk
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, given_of
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output import tables
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.printing import confirm, tell
@@ -31,9 +30,21 @@ from hookonce.receiver.desk.replays import (
     start_bulk_replay,
 )
 from hookonce.receiver.desk.rows import BulkReplay
+from hookonce.receiver.source import Limit
 
 _KINDS = 8
 """Kinds of events named before the question; more are summed up."""
+
+
+def _rate(_ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Read how many events per second; a usage error where it can't be read."""
+    if text is None:
+        return None
+    try:
+        limit = Limit.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not a rate; {error}", param=param) from None
+    return limit.count / limit.period.total_seconds()
 
 
 @click.command(
@@ -48,7 +59,7 @@ _KINDS = 8
 @click.option(
     "--limit", default=0, type=click.IntRange(0), help="Replay at most N events, the oldest first; 0 = all."
 )
-@click.option("--rate", type=Rate(), help="No faster than this: 20/s, 600/m.")
+@click.option("--rate", callback=_rate, metavar="RATE", help="No faster than this: 20/s, 600/m.")
 @click.option(
     "--forget-step",
     "forget",

@@ -6,15 +6,23 @@ from typing import Any
 import click
 
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.action_command import facts_of
-from hookonce.receiver.cli.commands.secrets import secrets
+from hookonce.receiver.cli.action_command import done, facts_of
 from hookonce.receiver.cli.connections import UNREACHABLE, at, configured
-from hookonce.receiver.cli.desk import desk
+from hookonce.receiver.cli.desk import desk, own_desk
 from hookonce.receiver.cli.output.printing import tell
 from hookonce.receiver.cli.output.tables import cell, clean, listed, print_json, show
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.cli.output.words import counted
-from hookonce.receiver.desk.sources import ProviderModel, SourceModel, get_source, listed_providers
+from hookonce.receiver.desk.registry import Desk
+from hookonce.receiver.desk.sources import (
+    ProviderModel,
+    SourceModel,
+    forget_handed_secret,
+    get_source,
+    list_handed_secrets,
+    listed_providers,
+    opened_secrets,
+)
 from hookonce.receiver.desk.sources import list_providers as list_providers_
 from hookonce.receiver.desk.sources import list_sources as list_sources_
 from hookonce.receiver.samples.evidence import evidence
@@ -71,7 +79,45 @@ def list_sources(*, as_json: bool) -> None:
 
 
 sources.add_command(facts_of(get_source, name="show"))
-sources.add_command(secrets)
+
+
+@sources.group()
+def secrets() -> None:
+    """List and delete secrets received in handshakes."""
+
+
+@secrets.command("list")
+@click.option("--show", "is_shown", is_flag=True, help="Print the secrets themselves.")
+@_JSON
+def list_secrets(*, is_shown: bool, as_json: bool) -> None:
+    """List handed-out secrets.
+
+    One is `in use` where the source has no configured secret. To keep one for good, put it into the
+    configuration: in use or not, it was the first to come, and anyone who knows the URL could have sent it.
+    """
+    with own_desk() if is_shown else desk() as here:  # secrets leave no machine but that of the ledger
+        found = here.ask(list_handed_secrets).data
+        opened = opened_secrets(here) if is_shown and isinstance(here, Desk) else {}
+    if as_json:
+        for one in found:
+            print_json(one.model_dump() | {"secret": opened.get(one.source)})
+        return
+    hidden = "(sealed with a key that is not here)" if is_shown else "(--show)"
+    show(
+        ("source", "handed at", "in use", "secret"),
+        [[one.source, one.handed_at, one.is_in_use, opened.get(one.source) or hidden] for one in found],
+        empty="no sender has handed out a secret that is kept",
+    )
+
+
+secrets.add_command(
+    done(
+        forget_handed_secret,
+        "forgot the secret of {source}; the next one that is handed out is kept",
+        name="forget",
+        about="Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited.",
+    )
+)
 
 
 @click.group()

@@ -48,11 +48,6 @@ def _is_configuration(path: Path, running: Stack) -> bool:
     """Whether a file matters to the receiver, too: the configuration, and providers of the user's own."""
     if path in {path_of(os.environ).absolute(), dotenv_file.FILE.absolute()}:
         return True
-    places = [
-        Path(place.replace(".", "/") if "/" not in place else place).absolute() for place in _places(running)
-    ]
+    named = running.settings.provider_places
+    places = [Path(each if "/" in each else each.replace(".", "/")).absolute() for each in named]
     return any(path == place or place in path.parents or path == place.with_suffix(".py") for place in places)
-
-
-def _places(running: Stack) -> tuple[str, ...]:
-    return running.settings.provider_places

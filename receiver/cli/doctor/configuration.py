@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hookonce.receiver.cli.connections import UNREACHABLE, ledger
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import handshake_secrets
 
@@ -22,7 +23,7 @@ def configuration(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "ok",
             "configuration",
-            f"{_sources(settings)}, handlers in {', '.join(settings.handlers)}",
+            f"{counted(len(settings.sources), 'source')}, handlers in {', '.join(settings.handlers)}",
         )
     else:
         yield Finding(
@@ -31,11 +32,6 @@ def configuration(settings: Settings) -> Iterator[Finding]:
             "no handlers: `hookonce worker` will ignore every event; name modules in [receiver] handlers"
             " (Django's worker finds its own, in webhooks.py)",
         )
-
-
-def _sources(settings: Settings) -> str:
-    number = len(settings.sources)
-    return "1 source" if number == 1 else f"{number} sources"
 
 
 def secrets(settings: Settings) -> Iterator[Finding]:

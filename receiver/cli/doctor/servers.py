@@ -8,7 +8,7 @@ from typing import Any, Literal, LiteralString, NamedTuple
 import psycopg
 
 from hookonce.receiver.cli.output.times import ago, soon
-from hookonce.receiver.cli.output.words import counted, events_that_wait
+from hookonce.receiver.cli.output.words import counted
 from hookonce.receiver.config.server_urls import is_cluster, is_pooled, schema_of
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections, lock_holders, schema_version
@@ -268,7 +268,9 @@ def _paused(pause: pauses.Pause) -> Finding:
 
 
 def _stopped(breaker: Breaker) -> Finding:
-    waiting = events_that_wait(breaker.waiting, breaker.oldest_waiting_seconds)
+    oldest = breaker.oldest_waiting_seconds
+    waiting = f"{counted(breaker.waiting, 'event')} {'waits' if breaker.waiting == 1 else 'wait'}"
+    waiting += "" if oldest is None else f", the oldest came {oldest:.0f} s ago"
     return Finding(
         "warn",
         "breaker",

@@ -1,1 +1,1 @@
-"""Parts of `hookonce listen`: `signers` know with which secret to sign, `forwarder` sends, `target` is where to."""
+"""Parts of `hookonce listen`: `signers` know with which secret to sign, and `forwarder` sends."""

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from hookonce.providers import Delivery
 from hookonce.receiver.cli.listen.signers import NoSigner, Signers
-from hookonce.receiver.cli.listen.target import Target
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.printing import echo, say
 from hookonce.receiver.cli.output.tables import clean
@@ -50,10 +49,10 @@ class Outcome:
 
 
 class Forwarder:
-    """Sends events of the inbox at `origin`; what it does is told line by line."""
+    """Sends events of the inbox at `origin` to a `target`, in which `{source}` stands for the name of their source."""
 
     def __init__(
-        self, origin: str, target: Target, timeout: timedelta, signers: Signers, file: CursorFile
+        self, origin: str, target: str, timeout: timedelta, signers: Signers, file: CursorFile
     ) -> None:
         self._origin = origin
         self._target = target
@@ -117,7 +116,9 @@ class Forwarder:
             signed = signed_anew(
                 signer.provider,
                 signer.secret,
-                Delivery("POST", self._target.url(pulled.source), pulled.headers, pulled.content),
+                Delivery(
+                    "POST", self._target.replace("{source}", pulled.source), pulled.headers, pulled.content
+                ),
                 EventName(pulled.event_id, pulled.type),
                 datetime.now(UTC),
                 is_element=pulled.is_element,

@@ -29,6 +29,7 @@ from hookonce.receiver.cli.capture.shapes import (
     hash_of_body,
     key_pair_algorithms,
     texts_in,
+    texts_of,
     token_in,
 )
 
@@ -48,7 +49,6 @@ _LIST: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9-]* +)?([A-Za-z0-9_-]+)=([^,
 _SIGNED_HEADERS: Final = re.compile(r'(?<![a-z])headers="([^"]+)"')
 _PREFIX: Final = re.compile(r"((?:[A-Za-z0-9-]+(?:[=:,]|(?=\s)))?\s*)([A-Za-z0-9+/_=-]+)")
 _HASHES: Final = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
-_MAX_DEPTH: Final = 3
 _BODIES: Final = ("{body}", "{sha256}", "{sha256:base64}", "{sha256:raw}")
 _BESIDES: Final[tuple[tuple[str, ...], ...]] = (
     (),
@@ -276,24 +276,19 @@ def _complains(check: Callable[..., object], *arguments: object) -> bool:
 
 
 def _spellings(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """How the header holds its signature, and the signature's text: in a list under a key, behind a prefix, or bare."""
-    yield from _listed(place, value)
-    plain = _PREFIX.fullmatch(value)
-    if plain:
-        yield dict(place), value
+    """How a header, or a parameter, holds its signature, and that: in a list under a key, behind a prefix, or bare."""
+    separator = {} if "," in value or ";" not in value else {"separator": ";"}
+    yield from (({**place, "key": key, **separator}, text) for key, text in _pairs(value))
+    if plain := _PREFIX.fullmatch(value):
         if plain[1]:
             yield {**place, "prefix": plain[1]}, plain[2]
+        yield dict(place), value
 
 
 def _pairs(value: str) -> list[tuple[str, str]]:
     """Return the pairs of a header that is a list of them, without quotes; one alone is a list if it has quotes."""
     found = [pair for part in re.split("[,;]", value) if (pair := _LIST.fullmatch(part))]
     return [(pair[1], unquoted(pair[2])) for pair in found] if len(found) > 1 or '"' in value else []
-
-
-def _listed(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
-    separator = {} if "," in value or ";" not in value else {"separator": ";"}
-    yield from (({**place, "key": key, **separator}, text) for key, text in _pairs(value))
 
 
 def _tokens(request: Captured, secret: str) -> Iterator[dict[str, Any]]:
@@ -310,23 +305,9 @@ def _tokens(request: Captured, secret: str) -> Iterator[dict[str, Any]]:
             yield {"query": name}
     if urlsplit(request.url).path.rpartition("/")[2] in hidden:
         yield {"path": True}
-    yield from ({"field": path} for path in _fields(_read(request), secret))
-
-
-def _fields(data: object, secret: str, at: str = "$", deep: int = 0) -> Iterator[str]:
-    """Yield the paths in objects, three deep, at which `secret` stands."""
-    for key, value in data.items() if isinstance(data, dict) and deep < _MAX_DEPTH else ():
-        path = f"{at}.{key}" if re.fullmatch(r"[^.\[\]]+", key) else f"{at}['{key}']"
-        if secret and value == secret and "'" not in key:
-            yield path
-        yield from _fields(value, secret, path, deep + 1)
-
-
-def _read(request: Captured) -> object:
-    """Return the body, JSON or a form, None for anything else."""
     with suppress(Rejected):
-        return any_body(Delivery(request.method, request.url, request.lowered(), request.body))
-    return None
+        body = any_body(Delivery(request.method, request.url, request.lowered(), request.body))
+        yield from ({"field": path} for path, text in texts_of(body) if secret and text == secret)
 
 
 def _verifies(
@@ -351,10 +332,11 @@ def _schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any]]:
     parameters = parse_qsl(urlsplit(delivery.url).query)
     places += [({"query": name}, value) for name, value in parameters if _SIGNATURE.search(name.lower())]
     for place, value in places:
-        for spelled in _readings(place, value):
-            for times in _times(spelled, delivery):
-                for signed, codec in product(_signed(times, delivery), codecs):
-                    yield {**spelled, **times, **signed, **codec}
+        for where, text in _spellings(place, value):
+            for spelled in ({**where, **size} for size in _digest(text)):
+                for times in _times(spelled, delivery):
+                    for signed, codec in product(_signed(times, delivery), codecs):
+                        yield {**spelled, **times, **signed, **codec}
 
 
 def _may_sign(name: str, delivery: Delivery) -> bool:
@@ -362,17 +344,6 @@ def _may_sign(name: str, delivery: Delivery) -> bool:
     value = delivery.headers[name]
     called = any(_SIGNATURE.search(each.lower()) for each in (name, *(key for key, _ in _pairs(value))))
     return called and not hash_of_body(value, delivery.body)
-
-
-def _readings(place: Mapping[str, str], value: str) -> Iterator[dict[str, Any]]:
-    """How the header, or the parameter, holds its signature: in a list under a key, behind a prefix, or bare."""
-    for spelled, text in _listed(place, value):
-        yield from ({**spelled, **size} for size in _digest(text))
-    plain = _PREFIX.fullmatch(value)
-    if plain:
-        for prefix, digest in ((plain[1], plain[2]), ("", value)):
-            for size in _digest(digest):
-                yield {**place, **({"prefix": prefix} if prefix else {}), **size}
 
 
 def _digest(text: str) -> Iterator[dict[str, str]]:

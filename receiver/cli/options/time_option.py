@@ -4,6 +4,7 @@ A date or time without an offset is this machine's own, since that is the clock 
 something lasts is said by a span alone.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -11,34 +12,17 @@ import click
 from hookonce.receiver.durations import parse_duration, parse_time
 
 
-class Since(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
-    """The type of `--since` and `--until`."""
+class _Read(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
+    """The type of what a function reads."""
 
-    name = "time"
+    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(
-        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Read the option; a usage error where it can't be read."""
-        if isinstance(value, datetime):
-            return value
-        try:
-            return parse_time(value, datetime.now().astimezone())
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Span(click.ParamType):  # type: ignore[type-arg]  # the same
-    """The type of what says for how long."""
-
-    name = "span"
-
-    def convert(
-        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """Read the option; a usage error where it can't be read."""
         try:
-            return value if isinstance(value, timedelta) else parse_duration(value)
+            return self._read(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -51,4 +35,5 @@ def from_now(_ctx: click.Context, param: click.Parameter, span: timedelta) -> da
         raise click.BadParameter("it ends behind the last year there is", param=param) from None
 
 
-SINCE, SPAN = Since(), Span()
+SINCE = _Read("time", lambda text: parse_time(text, datetime.now().astimezone()))
+SPAN = _Read("span", parse_duration)

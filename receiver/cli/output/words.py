@@ -15,9 +15,3 @@ def counted_events(numbers: Sequence[int]) -> str:
     """Return how many events there are, and their ids if they are few."""
     said = counted(len(numbers), "event")
     return f"{said} ({', '.join(map(str, numbers))})" if 0 < len(numbers) <= _NAMED else said
-
-
-def events_that_wait(number: int, oldest: float | None) -> str:
-    """Return how many events wait, and how many seconds ago the oldest of them came."""
-    said = f"{counted(number, 'event')} {'waits' if number == 1 else 'wait'}"
-    return said if oldest is None else f"{said}, the oldest came {oldest:.0f} s ago"
