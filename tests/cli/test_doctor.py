@@ -7,7 +7,6 @@ import pytest
 from hookonce.receiver.cli.doctor import handlers as doctor_handlers
 from hookonce.receiver.cli.doctor import servers
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.redis.client import connect
 from tests.support import desk
 from tests.support.waiting import until
 
@@ -314,18 +313,6 @@ def test_doctor_judges_what_redis_says_of_itself(said, expected):
     findings = list(servers.judge_redis(said))
 
     assert expected in [finding[:2] for finding in findings]
-
-
-@pytest.mark.usefixtures("inbox", "rings")
-def test_window_forgets_every_event_and_nothing_else(hookonce, redis_url):
-    with connect(redis_url) as client:
-        client.set("hookonce:1-2-3:{stripe:evt_1}", "claimed")
-        client.set("other", "stays")
-
-        forgotten = hookonce("events", "forget-window")
-
-        assert forgotten.err == "forgot 1 event ids\n"
-        assert client.keys() == [b"other"]
 
 
 @pytest.mark.usefixtures("inbox", "rings")
