@@ -11,7 +11,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.receiver import encryption
-from hookonce.receiver.cli.commands import erase_events
+from hookonce.receiver.cli.commands import planned as commands
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.desk import maintenance
 from hookonce.receiver.desk.maintenance import ErasureRequest
@@ -310,7 +310,7 @@ def come(connection, prefix):
 @pytest.mark.parametrize("place", [[], ["--at", "there"]], ids=["here", "there"])
 def test_erasure_leaves_what_came_after_its_question(everywhere, inbox, monkeypatch, place):
     counted, later = come(inbox.connection, "counted"), []
-    monkeypatch.setattr(erase_events, "confirm", lambda *_: later.append(come(inbox.connection, "later")))
+    monkeypatch.setattr(commands, "confirm", lambda *_: later.append(come(inbox.connection, "later")))
 
     done = everywhere.run(*place, "events", "erase", "--body", "bounded", "--json")
     again = everywhere.run(*place, "events", "erase", "--body", "bounded", "--yes", "--json")

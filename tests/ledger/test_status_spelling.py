@@ -16,7 +16,7 @@ OTHERS = {
     "receiver/desk/steps.py": {"done"},
     "receiver/desk/stats.py": {"dead", "held", "waiting"},
     "receiver/cli/event_listing.py": {"dead", "received"},
-    "receiver/cli/commands/discard_events.py": {"discarded", "running"},
+    "receiver/cli/commands/planned.py": {"discarded", "running"},
     "receiver/dashboard/event_page/page.py": {"discarded"},
     "receiver/dashboard/documents/search.py": {"dead"},
     "receiver/samples/envelopes.py": {"done"},
