@@ -120,3 +120,9 @@ def test_question_without_a_needed_argument_is_answered_at_once(action, ledger):
     told = agent.call("ask", action=action).known
 
     assert {"data", "arguments"} <= told.keys()
+
+
+def test_question_that_its_token_may_not_ask_is_refused_without_arguments_too(ledger):
+    inbox, url = ledger
+
+    assert "lacks the scope read" in Agent(url, inbox.tokens["replay"]).refusal("ask", action="list_audit")

@@ -17,7 +17,7 @@ from hookonce.receiver.desk.actions import ACTIONS
 from hookonce.receiver.desk.forms import read, read_model
 from hookonce.receiver.desk.maintenance import get_token
 from hookonce.receiver.desk.models import RequestModel
-from hookonce.receiver.desk.refusals import Forbidden, NotFound, Refused
+from hookonce.receiver.desk.refusals import Contradictory, Forbidden, Invalid, NotFound
 from hookonce.receiver.desk.registry import Action, Asks
 from hookonce.receiver.ledger.access.api_tokens import Scope
 
@@ -89,7 +89,7 @@ class Tools:
         form = _form(action)
         try:
             found = Fenced.of(here.ask(action, **read(action, {})))
-        except Refused:
+        except (Contradictory, Invalid):  # it needs arguments
             return form
         return Fenced({**found.known, "arguments": form.known["arguments"]}, found.said)
 
