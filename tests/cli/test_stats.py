@@ -3,12 +3,15 @@
 import re
 import subprocess
 import sys
+from datetime import timedelta
 
+import click
 import pytest
 
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.stats import totals
+from hookonce.receiver.ledger.stats import totals, worker_slots
 from tests.support import desk
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("inbox", "rings")
 
@@ -43,9 +46,27 @@ def test_what_holds_handlers_up_is_printed_by_handler_and_moves_no_terminal(hook
     assert lines[0] == "accepted  6 = 1 dead + 1 running + 4 waiting; 0 replayed"
     assert "stripe  dead  1" in lines
     assert lines[lines.index("workers") + 2].startswith("host:2  16  9  2  ")
-    assert lines[lines.index("breakers") + 2].startswith("shop.sms  yes  5  0  -  ")
+    assert lines[lines.index("breakers") + 2].startswith("shop.sms  yes  5  0  20")
     assert re.search(r"^handler  shop\\x1b\[2J  person  ", told, re.MULTILINE)
     assert re.search(r"^handler  shop\.sms  breaker  ", told, re.MULTILINE)
+
+
+def test_lists_are_tables_on_a_terminal_of_eighty_columns(hookonce, ledger, database_url, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "99")
+    desk.stop(ledger, "shop.orders.credit_account", 2)
+    with desk.waiting(database_url) as pid:
+        desk.report(ledger, ("shop.orders.credit_account", 7, pid))
+        until(lambda: worker_slots.long_transactions(ledger))
+
+        lines = [re.sub(r" {2,}", "  ", click.unstyle(line)) for line in hookonce("stats").lines]
+
+    heading = "HANDLER  IS OPEN  FAILURES  WAITING  TRY AT  ERROR"
+    assert lines[lines.index("breakers") + 1] == heading
+    held = lines[lines.index("long transactions") + 2]
+    assert re.fullmatch(r"shop\.orders\.credit_account  7  \d+\.\d", held)
 
 
 def test_number_that_is_estimated_is_marked(hookonce, ledger):

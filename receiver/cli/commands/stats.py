@@ -11,7 +11,7 @@ from hookonce.receiver.desk.stats import Stats, get_stats, recount_events
 
 _TABLES = {
     "paused": "kind name by since",
-    "breakers": "handler is_open failures waiting oldest_waiting_seconds try_at error",
+    "breakers": "handler is_open failures waiting try_at error",
     "batches": "handler events batches halvings waiting size error",
     "workers": "name slots busy lost seconds_ago",
     "long_transactions": "handler event seconds",
@@ -54,7 +54,9 @@ def _show(found: Stats) -> None:
         elif rows := getattr(found, name):
             click.echo(f"\n{_spaced(name)}")
             names = columns.split()
-            show(list(map(_spaced, names)), [[getattr(row, each) for each in names] for row in rows])
+            show(
+                list(map(_spaced, names)), [[_rounded(getattr(row, each)) for each in names] for row in rows]
+            )
 
 
 def _events(found: Stats) -> None:
@@ -76,6 +78,10 @@ def _account(account: dict[str, int]) -> str:
 
 def _figure(name: str, value: object) -> None:
     put(f"{name:<22} {cell(value)}", " " * 23)
+
+
+def _rounded(value: object) -> object:
+    return round(value, 1) if isinstance(value, float) else value
 
 
 def _spaced(name: str) -> str:
