@@ -3,7 +3,6 @@
 import contextlib
 import json
 import socket
-import statistics
 import time
 import uuid
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.http.conftest import serving
 from tests.support.attacks import certificate
+from tests.support.waiting import in_one_of_three
 
 BEGUN = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 """The first bytes of a ClientHello."""
@@ -62,5 +62,8 @@ def waits(server, times=3):
 def test_receiver_answers_promptly_beside_handshakes_that_fall_silent(server, data):
     waits(server, 1)  # its connections are open
 
-    with half_open(server.port, MANY, data):
-        assert statistics.median(waits(server)) < PROMPT
+    def beside_them():
+        with half_open(server.port, MANY, data):
+            return waits(server)
+
+    in_one_of_three(beside_them, lambda waits: max(waits) < PROMPT)

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hookonce.receiver.web.http.application import THREADS
 from hookonce.receiver.web.http.limits import LARGE_BODY
 from tests.http.conftest import serving
 from tests.support.raw_http import connect, converse, exchange, request
+from tests.support.waiting import in_one_of_three
 
 HEAD = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nStripe-Signature: t=1,v1=" + b"0" * 64 + b"\r\n"
 PROMPT = 1
@@ -61,12 +63,16 @@ def honest_waits(server, times=7):
     return waits
 
 
-def assert_prompt(server):
-    """Honest senders are answered within a second, but for hiccups of the machine: in one of three rounds."""
-    rounds = []
-    while not any(sorted(each)[-2] < PROMPT and statistics.median(each) < PROMPT / 2 for each in rounds):
-        assert len(rounds) < 3, rounds
-        rounds.append(honest_waits(server))
+def assert_prompt(server, strangers=contextlib.nullcontext):
+    """Honest senders are answered within a second beside strangers, who are others in each round."""
+
+    def beside_them():
+        with strangers():
+            return honest_waits(server)
+
+    in_one_of_three(
+        beside_them, lambda waits: sorted(waits)[-2] < PROMPT and statistics.median(waits) < PROMPT / 2
+    )
 
 
 @contextlib.contextmanager
@@ -120,8 +126,7 @@ STALLS = {
 
 @pytest.mark.parametrize(("number", "data"), STALLS.values(), ids=STALLS)
 def test_receiver_answers_promptly_beside_stalled_clients(server, number, data):
-    with clients(server, number, data):
-        assert_prompt(server)
+    assert_prompt(server, partial(clients, server, number, data))
 
 
 def test_console_answers_promptly_beside_forms_that_stall(server):
@@ -131,17 +136,16 @@ def test_console_answers_promptly_beside_forms_that_stall(server):
     small = request(target="/admin/sign-in", headers=form | {"Content-Length": "1000"}) + b"x"
     large = request(target="/admin/sign-in", headers=form | {"Content-Length": str(4 * LARGE_BODY)})
 
-    with (
-        clients(server, 2 * THREADS, small),
-        clients(server, 2 * THREADS, large + b"x" * 2 * LARGE_BODY),
-    ):
-        waits = []
-        for _ in range(3):
+    def beside_them():
+        with (
+            clients(server, 2 * THREADS, small),
+            clients(server, 2 * THREADS, large + b"x" * 2 * LARGE_BODY),
+        ):
             started = time.monotonic()
             assert server.exchange(page).status == 200
-            waits.append(time.monotonic() - started)
+            return time.monotonic() - started
 
-    assert min(waits) < PROMPT
+    in_one_of_three(beside_them, lambda took: took < PROMPT)
 
 
 DRIPS = {
@@ -153,8 +157,12 @@ DRIPS = {
 
 @pytest.mark.parametrize(("start", "drops"), DRIPS.values(), ids=DRIPS)
 def test_receiver_answers_promptly_beside_dripping_clients(server, start, drops):
-    with clients(server, 200, start) as opened, dripping(opened, drops):
-        assert_prompt(server)
+    @contextlib.contextmanager
+    def strangers():
+        with clients(server, 200, start) as opened, dripping(opened, drops):
+            yield
+
+    assert_prompt(server, strangers)
 
 
 def reset(client):
@@ -210,8 +218,7 @@ FLOODS = {
 
 @pytest.mark.parametrize(("start", "more"), FLOODS.values(), ids=FLOODS)
 def test_receiver_answers_promptly_beside_floods(server, start, more):
-    with flooding(server, 20, start, more):
-        assert_prompt(server)
+    assert_prompt(server, partial(flooding, server, 20, start, more))
 
 
 def test_receiver_keeps_its_memory_bounded_under_large_bodies(server):

@@ -50,6 +50,14 @@ def until(look, expected=None, *, seconds=ENOUGH, what=None, away=(), process=No
         time.sleep(min(max(BREATH, SHARE * (now - began)), LONGEST_BREATH))
 
 
+def in_one_of_three(measure, is_good):
+    """Measure until it is good: a hiccup of the machine may spoil two rounds, and a mistake spoils all."""
+    rounds = []
+    while not any(map(is_good, rounds)):
+        assert len(rounds) < 3, rounds
+        rounds.append(measure())
+
+
 def at_once(*calls):
     """Make each call in a thread of its own, and return when all have ended."""
     threads = [threading.Thread(target=call) for call in calls]
