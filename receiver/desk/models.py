@@ -187,7 +187,7 @@ class Listed(ResponseModel, Generic[Row]):
         (row,) = get_args(cls.model_fields["data"].annotation)
         if cls.__doc__ is None and row.__doc__:
             line = row.__doc__.partition("\n")[0]
-            cls.__doc__ = f"{cls.called}. A row: {line[0].lower()}{line[1:]}"
+            cls.__doc__ = f"{cls.called}. Each row is {line[0].lower()}{line[1:]}"
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
