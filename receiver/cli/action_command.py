@@ -1,8 +1,8 @@
 """A command that is made of an action: its fields are the arguments and options, its answer is what is printed.
 
-What a command says otherwise than its action is given: which columns a listing has, what is said where there is
-nothing, a field that is `preset`, or another option `instead` of a field, as `--all` is for the state of alerts. What
-changes much is `planned`: it is shown before it is done.
+A command is given what its action does not say: which columns a listing has, what is told where there is nothing, a
+field that is `preset`, or another option `instead` of a field, as `--all` is for the state of alerts. A command that
+changes much is `planned`: it shows its plan first.
 """
 
 import sys

@@ -56,9 +56,7 @@ def _rate(_ctx: click.Context, param: click.Parameter, text: str | None) -> floa
 )
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing
-@click.option(
-    "--limit", default=0, type=click.IntRange(0), help="Replay at most N events, the oldest first; 0 = all."
-)
+@click.option("--limit", default=0, type=click.IntRange(0), help="At most so many, oldest first; 0 = all.")
 @click.option("--rate", callback=_rate, metavar="RATE", help="No faster than this: 20/s, 600/m.")
 @click.option(
     "--forget-step",

@@ -276,7 +276,7 @@ def _complains(check: Callable[..., object], *arguments: object) -> bool:
 
 
 def _spellings(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """How a header, or a parameter, holds its signature, and that: in a list under a key, behind a prefix, or bare."""
+    """Yield how a header or parameter may hold its signature (in a list, behind a prefix, bare), and the signature."""
     separator = {} if "," in value or ";" not in value else {"separator": ";"}
     yield from (({**place, "key": key, **separator}, text) for key, text in _pairs(value))
     if plain := _PREFIX.fullmatch(value):

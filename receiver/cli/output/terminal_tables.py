@@ -1,6 +1,6 @@
 """Tables on a terminal, as wide as it is: long cells are folded; where even that is too wide, each row is a block.
 
-What is longer than a screen so is one line an entry: cells are cut, and the last columns are left out.
+A table that is longer than a screen by then has one line for each row: cells are cut, and the last columns left out.
 """
 
 import re
