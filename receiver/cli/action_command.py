@@ -23,7 +23,6 @@ from hookonce.receiver.desk.forms import Field, facts, fields, tables
 from hookonce.receiver.desk.models import ResponseModel
 from hookonce.receiver.desk.registry import Action, Asks
 
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask.")
 Column = str | Callable[[Any], object]
 """The field of a row that stands in a column, or what is made of the row."""
 
@@ -100,8 +99,8 @@ def planned(
 ) -> click.Command:
     """Make the command that shows the plan of an action, does what it shows, and shows what was done.
 
-    `ask` asks in between what can't be undone, unless the option `YES` is given. `then` tells the rest, and returns
-    whether something was left: that is the exit code 3. For `left_alone` see `carried_out`.
+    `ask` asks in between what can't be undone, unless the command has the option `plans.YES` and it is given. `then`
+    tells the rest, and returns whether something was left: that is the exit code 3. For `left_alone` see `carried_out`.
     """
 
     def run(here: Asks, given: Mapping[str, Any], *, as_json: bool) -> None:
@@ -149,17 +148,16 @@ def made(  # noqa: PLR0913  all but two by keyword
     has_json: bool = True,
     preset: Mapping[str, Any] | None = None,
     instead: Mapping[str, click.Parameter | None] | None = None,
-    more: Iterable[click.Parameter] = (),
     epilog: str | None = None,
 ) -> click.Command:
     """Make a command of the fields of an action, which are given to `run` as they were typed.
 
-    Fields that are `preset` are no options, nor are those for which there is None `instead`; `more` are no fields.
+    Fields that are `preset` are no options, nor are those for which there is None `instead`.
     """
     preset = preset or {}
     instead = {**dict.fromkeys(preset), **(instead or {})}
     every = [instead[each.name] if each.name in instead else _parameter(each) for each in fields(action)]
-    params = [*(each for each in every if each is not None), *more]
+    params = [each for each in every if each is not None]
     if has_json:
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="One JSON object per line."))
 

@@ -1,5 +1,6 @@
 """Which events: the same filter in a query and in the body of a bulk replay."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, Literal
 
 from pydantic import Field
@@ -74,19 +75,19 @@ class HintedPage(Hinted, Page[Row], Generic[Row]):
 
 def hint(desk: Desk, asked: RequestModel | Filter, found: object) -> str | None:
     """Return the likely mistake in what was asked for, if nothing is found: an unknown name, or filters at odds."""
-    if found:
-        return None
+    return None if found else next(filter(None, _doubts(desk, asked)), None)
+
+
+def _doubts(desk: Desk, asked: RequestModel | Filter) -> Iterator[str | None]:
+    """Yield doubts about a question, the likeliest first; a doubt that nobody asks for costs no query."""
 
     def of(field: str) -> str | None:
         return getattr(asked, field, None)
 
-    doubts = (
-        _no_place(desk, of("source"), of("provider")),
-        *(no_handler(desk, name) for name in (of("handler"), of("run_by")) if name),
-        _only_dead(of("status"), [field for field in ("handler", "error", "issue") if of(field)]),
-        _no_type(desk, of("type")),
-    )
-    return next(filter(None, doubts), None)
+    yield _no_place(desk, of("source"), of("provider"))
+    yield from (no_handler(desk, name) for name in (of("handler"), of("run_by")) if name)
+    yield _only_dead(of("status"), [field for field in ("handler", "error", "issue") if of(field)])
+    yield _no_type(desk, of("type"))
 
 
 def _no_place(desk: Desk, source: str | None, provider: str | None) -> str | None:

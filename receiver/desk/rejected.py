@@ -186,7 +186,6 @@ def reverified(desk: Desk, which: SourcePath, asked: ReverifyRequest, budget: ti
                 break
     except ConfigError as error:
         raise NotConfigured(error.mistakes[0], code="no_secret") from None
-    desk.notifies_workers |= done.accepted > 0
     return ReverifyResponse(
         **asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run, keeps=source.quarantine is not None
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from hookonce.receiver.cli.action_command import YES, planned
+from hookonce.receiver.cli.action_command import planned
 from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.printing import confirm, tell
 from hookonce.receiver.cli.output.words import counted, counted_events
-from hookonce.receiver.cli.plans import plans_of, summed
+from hookonce.receiver.cli.plans import YES, plans_of, summed
 from hookonce.receiver.cli.replay.named import report_left
 from hookonce.receiver.desk.dead_letters import Discards, discard_events
 from hookonce.receiver.desk.maintenance import Erased, erase_events
@@ -41,13 +41,13 @@ discard = planned(
     ID, or choose all that match the options. With --handler only the runs of that handler are discarded. Running events
     and those that have ended are left alone. Exit 3 if some were, or are not in the ledger.
     """,
-    more=[YES],
     epilog=examples(
         "hookonce events discard --status dead --issue 1f0c2a9be477",
         "hookonce events discard 12 stripe:evt_1Nxy",
         "hookonce events discard 12 --handler shop.credit",
     ),
 )
+YES(discard)
 
 
 def _said_of(found: Erased) -> str:
@@ -103,13 +103,13 @@ erase = planned(
         ),
         "refused_until": None,
     },
-    more=[YES],
     epilog=examples(
         "hookonce events erase --body ada@example.com",
         "hookonce events erase --where '$.data.object.customer=cus_1' --dry-run",
         "hookonce events erase 12 stripe:evt_1Nxy",
     ),
 )
+YES(erase)
 
 
 def _show_pruned(gone: Pruned) -> None:

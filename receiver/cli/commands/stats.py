@@ -1,5 +1,7 @@
 """`hookonce stats`: the numbers of the inbox at a glance."""
 
+from collections.abc import Mapping
+
 import click
 
 from hookonce.receiver.cli.connections import ledger
@@ -9,17 +11,16 @@ from hookonce.receiver.cli.output.tables import cell, print_json, show
 from hookonce.receiver.desk.forms import plain
 from hookonce.receiver.desk.stats import Stats, get_stats, recount_events
 
-_TABLES = {
+_HELD_UP = {
     "paused": "kind name by since",
     "breakers": "handler is_open failures waiting try_at error",
     "batches": "handler events batches halvings waiting size error",
     "workers": "name slots busy lost seconds_ago",
     "long_transactions": "handler event seconds",
-    "events": "",
-    "rejected": "source reason count",
-    "secrets": "source slot count last_used",
 }
-"""Lists, in this order below the figures, and their columns; what keeps events back stands first."""
+"""Lists of what keeps events back, and their columns; they stand above the events."""
+_COUNTS = {"rejected": "source reason count", "secrets": "source slot count last_used"}
+"""Lists below the events, and their columns."""
 
 
 @click.command()
@@ -48,24 +49,24 @@ def _show(found: Stats) -> None:
         _figure("notifications pending", "unknown: Redis does not answer")
     for row in found.alerts:
         _figure("alert", f"{row.kind} {row.subject}: {row.detail}")
-    for name, columns in _TABLES.items():
-        if name == "events":
-            _events(found)
-        elif rows := getattr(found, name):
-            click.echo(f"\n{_spaced(name)}")
-            names = columns.split()
-            show(
-                list(map(_spaced, names)), [[_rounded(getattr(row, each)) for each in names] for row in rows]
-            )
-
-
-def _events(found: Stats) -> None:
+    _lists(found, _HELD_UP)
     click.echo()
     show(
         ("source", "status", "events"),
         [(each.source, each.status, f"{'' if each.is_exact else '~'}{each.count}") for each in found.events],
         empty="no event yet; `hookonce trigger SOURCE` sends one",
     )
+    _lists(found, _COUNTS)
+
+
+def _lists(found: Stats, columns_of: Mapping[str, str]) -> None:
+    for name, columns in columns_of.items():
+        if rows := getattr(found, name):
+            click.echo(f"\n{_spaced(name)}")
+            names = columns.split()
+            show(
+                list(map(_spaced, names)), [[_rounded(getattr(row, each)) for each in names] for row in rows]
+            )
 
 
 def _account(account: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""What has ended and outlived its horizon goes, in small steps; what is yet to run stays, and its day with it."""
+"""Events that have ended and outlived their horizon go, in small steps; one yet to run stays, and its day with it."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
